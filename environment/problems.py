@@ -1,0 +1,29 @@
+"""How a mistake in the settings is told: one line that names the key, the value, what is wrong and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_SHOWN = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One mistake. `keys` are the settings it depends on; the message begins with the first of them."""
+
+    keys: tuple[str, ...]
+    message: str
+
+
+class Refused(ValueError):
+    """The settings cannot be used. `problems` holds every mistake found, each as `KEY: what is wrong; what to do`."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+def quoted(value: str) -> str:
+    """The value for a message: in quotes, shortened, and with anything a terminal cannot show written as an escape."""
+    shown = value if len(value) <= _SHOWN else value[: _SHOWN - 3] + "..."
+    return "'" + "".join(char if char.isprintable() else ascii(char)[1:-1] for char in shown) + "'"
