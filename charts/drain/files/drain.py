@@ -1,0 +1,86 @@
+"""Drain a ClusterQueue: hold it, let Kueue stop its jobs, and wait until none is admitted.
+
+Standard library only. Reads VALUES (JSON: clusterQueue, limitSeconds) and, outside a pod, KUBERNETES_API. The jobs are not
+lost: they stay, suspended. Exits 0 when the queue is empty or gone, 1 when the limit passes; the queue is then still on hold.
+"""
+
+import json
+import os
+import ssl
+import sys
+import time
+import urllib.error
+import urllib.request
+
+ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+POLL_SECONDS = 2
+REPORT_SECONDS = 10
+
+
+def connection():
+    """Address, headers and TLS of the API server: the pod's own, or KUBERNETES_API."""
+    address = os.environ.get("KUBERNETES_API")
+    if address:
+        return address, {}, None
+    with open(f"{ACCOUNT}/token", encoding="ascii") as file:
+        token = file.read().strip()
+    return "https://kubernetes.default.svc", {"Authorization": f"Bearer {token}"}, f"{ACCOUNT}/ca.crt"
+
+
+def call(method, queue, body=None):
+    """The ClusterQueue as it stands, or None when there is none; OSError when the API server can't answer."""
+    address, headers, authority = connection()
+    request = urllib.request.Request(
+        f"{address}/apis/kueue.x-k8s.io/v1beta2/clusterqueues/{queue}",
+        data=json.dumps(body).encode() if body else None,
+        headers={"Content-Type": "application/merge-patch+json", **headers},
+        method=method,
+    )
+    tls = ssl.create_default_context(cafile=authority) if authority else None
+    try:
+        with urllib.request.urlopen(request, timeout=15, context=tls) as reply:
+            return json.load(reply)
+    except urllib.error.HTTPError as error:
+        if error.code == 404:
+            return None
+        raise OSError(f"{error.code} {error.read().decode(errors='replace')}") from error
+
+
+def main():
+    values = json.loads(os.environ["VALUES"])
+    queue = values["clusterQueue"]
+    limit = time.monotonic() + values["limitSeconds"]
+    report = 0.0
+    held = False
+    state = "unknown"
+    while time.monotonic() < limit:
+        try:
+            if not held:
+                found = call("PATCH", queue, {"spec": {"stopPolicy": "HoldAndDrain"}})
+                held = True
+            else:
+                found = call("GET", queue)
+            if found is None:
+                print(f"ClusterQueue {queue} is gone already.")
+                return 0
+            status = found.get("status", {})
+            admitted = status.get("admittedWorkloads", 0) + status.get("reservingWorkloads", 0)
+            if held and admitted == 0:
+                print(f"ClusterQueue {queue} is drained; its jobs stay, suspended.")
+                return 0
+            state = f"{admitted} jobs still admitted or reserving"
+        except OSError as error:
+            state = str(error)
+        if time.monotonic() >= report:
+            print(f"Draining {queue}: {state}", flush=True)
+            report = time.monotonic() + REPORT_SECONDS
+        time.sleep(POLL_SECONDS if held else 1)
+    print(
+        f"ClusterQueue {queue} did not drain in {values['limitSeconds']} s: {state}. It is on hold; nothing was deleted."
+        f" See which jobs do not stop (kubectl get workloads -A), end them, and destroy again; a deploy resumes the queue."
+    )
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,33 @@
+"""vars.env -> environment -> stacks and manifests in `cdktf.out`: what `cdktf synth`, `deploy` and `destroy` run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import environment
+
+
+def main() -> int:
+    """0, or 2 with every problem of the settings on stderr."""
+    try:
+        wanted = environment.load(Path(__file__).parent / "vars.env", process_env=os.environ)
+    except environment.Refused as refused:
+        print(refused, file=sys.stderr)
+        return 2
+    for warning in wanted.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+
+    # Not before the settings are known to be good: this starts Node.
+    from manifests.render import render
+    from stacks.app import app
+
+    folder = Path(os.environ.get("CDKTF_OUTDIR", "cdktf.out"))
+    app(wanted, folder).synth()
+    render(wanted, folder / "manifests")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Ready workloads: one folder each, filled in for every team and pool group."""

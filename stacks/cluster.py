@@ -1,0 +1,211 @@
+"""The private regional GKE cluster and its CPU node pool."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+from cdktf import TerraformResourceLifecycle
+from cdktf_cdktf_provider_google.container_cluster import (
+    ContainerCluster,
+    ContainerClusterAddonsConfig,
+    ContainerClusterAddonsConfigGcePersistentDiskCsiDriverConfig,
+    ContainerClusterAddonsConfigGcsFuseCsiDriverConfig,
+    ContainerClusterAddonsConfigRayOperatorConfig,
+    ContainerClusterAddonsConfigRayOperatorConfigRayClusterLoggingConfig,
+    ContainerClusterAddonsConfigRayOperatorConfigRayClusterMonitoringConfig,
+    ContainerClusterControlPlaneEndpointsConfig,
+    ContainerClusterControlPlaneEndpointsConfigDnsEndpointConfig,
+    ContainerClusterCostManagementConfig,
+    ContainerClusterIpAllocationPolicy,
+    ContainerClusterLoggingConfig,
+    ContainerClusterMaintenancePolicy,
+    ContainerClusterMaintenancePolicyDailyMaintenanceWindow,
+    ContainerClusterMaintenancePolicyMaintenanceExclusion,
+    ContainerClusterMaintenancePolicyMaintenanceExclusionExclusionOptions,
+    ContainerClusterMonitoringConfig,
+    ContainerClusterMonitoringConfigManagedPrometheus,
+    ContainerClusterNodeConfig,
+    ContainerClusterNodePoolDefaults,
+    ContainerClusterNodePoolDefaultsNodeConfigDefaults,
+    ContainerClusterNodePoolDefaultsNodeConfigDefaultsGcfsConfig,
+    ContainerClusterPrivateClusterConfig,
+    ContainerClusterReleaseChannel,
+    ContainerClusterTimeouts,
+    ContainerClusterWorkloadIdentityConfig,
+)
+from cdktf_cdktf_provider_google.container_node_pool import (
+    ContainerNodePool,
+    ContainerNodePoolAutoscaling,
+    ContainerNodePoolManagement,
+    ContainerNodePoolNodeConfig,
+    ContainerNodePoolNodeConfigGcfsConfig,
+    ContainerNodePoolNodeConfigGvnic,
+    ContainerNodePoolNodeConfigShieldedInstanceConfig,
+    ContainerNodePoolNodeConfigWorkloadMetadataConfig,
+    ContainerNodePoolTimeouts,
+)
+from constructs import Construct
+
+from environment import Environment
+from environment.addresses import MAX_PODS_CPU
+from environment.cpu import cpu_machine_type
+from environment.names import CPU_GROUP, POOL_GROUP_LABEL
+from stacks.base import EnvironmentStack
+
+# Access is decided by IAM, not by scopes. https://cloud.google.com/kubernetes-engine/docs/how-to/access-scopes
+OAUTH_SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
+
+MONITORED_COMPONENTS = ["SYSTEM_COMPONENTS", "STORAGE", "POD", "JOBSET", "KUBELET", "CADVISOR"]
+
+CPU_DISK_GB = 100
+
+
+class Cluster(EnvironmentStack):
+    """One cluster in REGION with its nodes in ZONE; nodes have no public address."""
+
+    def __init__(self, scope: Construct, id_: str, *, environment: Environment) -> None:
+        super().__init__(scope, id_, environment=environment)
+        cluster = self._cluster()
+        self._cpu_pool(cluster)
+        settings = environment.settings
+        self.output("cluster_name", cluster.name, "The GKE cluster")
+        self.output(
+            "get_credentials",
+            f"gcloud container clusters get-credentials {environment.names.cluster}"
+            f" --dns-endpoint --region {settings.region} --project {settings.project_id}",
+            "The command that lets kubectl reach the cluster",
+        )
+
+    def _cluster(self) -> ContainerCluster:
+        settings, names = self.environment.settings, self.environment.names
+        project = f"projects/{settings.project_id}"
+        return ContainerCluster(
+            self,
+            "cluster",
+            name=names.cluster,
+            location=settings.region,
+            node_locations=[settings.zone],
+            network=f"{project}/global/networks/{names.network}",
+            subnetwork=f"{project}/regions/{settings.region}/subnetworks/{names.subnet}",
+            networking_mode="VPC_NATIVE",
+            ip_allocation_policy=ContainerClusterIpAllocationPolicy(
+                cluster_secondary_range_name=names.pods_range, services_secondary_range_name=names.services_range
+            ),
+            private_cluster_config=ContainerClusterPrivateClusterConfig(
+                enable_private_nodes=True,
+                master_ipv4_cidr_block=str(settings.control_plane_cidr) if settings.control_plane_cidr else None,
+            ),
+            control_plane_endpoints_config=ContainerClusterControlPlaneEndpointsConfig(
+                dns_endpoint_config=ContainerClusterControlPlaneEndpointsConfigDnsEndpointConfig(
+                    allow_external_traffic=True
+                )
+            ),
+            datapath_provider="ADVANCED_DATAPATH",
+            release_channel=ContainerClusterReleaseChannel(channel=settings.release_channel),
+            min_master_version=settings.gke_version or None,
+            workload_identity_config=ContainerClusterWorkloadIdentityConfig(
+                workload_pool=f"{settings.project_id}.svc.id.goog"
+            ),
+            enable_shielded_nodes=True,
+            addons_config=ContainerClusterAddonsConfig(
+                gcs_fuse_csi_driver_config=ContainerClusterAddonsConfigGcsFuseCsiDriverConfig(enabled=True),
+                gce_persistent_disk_csi_driver_config=ContainerClusterAddonsConfigGcePersistentDiskCsiDriverConfig(
+                    enabled=True
+                ),
+                ray_operator_config=[
+                    ContainerClusterAddonsConfigRayOperatorConfig(
+                        enabled=True,
+                        ray_cluster_logging_config=ContainerClusterAddonsConfigRayOperatorConfigRayClusterLoggingConfig(
+                            enabled=True
+                        ),
+                        ray_cluster_monitoring_config=ContainerClusterAddonsConfigRayOperatorConfigRayClusterMonitoringConfig(
+                            enabled=True
+                        ),
+                    )
+                ],
+            ),
+            node_pool_defaults=ContainerClusterNodePoolDefaults(
+                node_config_defaults=ContainerClusterNodePoolDefaultsNodeConfigDefaults(
+                    gcfs_config=ContainerClusterNodePoolDefaultsNodeConfigDefaultsGcfsConfig(enabled=True)
+                )
+            ),
+            logging_config=ContainerClusterLoggingConfig(enable_components=["SYSTEM_COMPONENTS", "WORKLOADS"]),
+            monitoring_config=ContainerClusterMonitoringConfig(
+                enable_components=MONITORED_COMPONENTS,
+                managed_prometheus=ContainerClusterMonitoringConfigManagedPrometheus(enabled=True),
+            ),
+            cost_management_config=ContainerClusterCostManagementConfig(enabled=True),
+            maintenance_policy=self._maintenance(),
+            # GKE insists on a default pool. It is made small, with our identity instead of the project's editor account, and removed.
+            remove_default_node_pool=True,
+            initial_node_count=1,
+            node_config=ContainerClusterNodeConfig(service_account=self._node_account(), oauth_scopes=OAUTH_SCOPES),
+            # The provider's own protection would refuse only after queues and slices are gone, and lifting it takes an apply.
+            deletion_protection=False,
+            lifecycle=self.protected(settings.deletion_protection, ignore_changes=["node_config"]),
+            timeouts=ContainerClusterTimeouts(create="60m", update="60m", delete="60m"),
+        )
+
+    def _maintenance(self) -> ContainerClusterMaintenancePolicy:
+        settings = self.environment.settings
+        exclusion = None
+        if settings.maintenance_exclusion_start and settings.maintenance_exclusion_end:
+            exclusion = [
+                ContainerClusterMaintenancePolicyMaintenanceExclusion(
+                    exclusion_name="training",
+                    start_time=_rfc3339(settings.maintenance_exclusion_start),
+                    end_time=_rfc3339(settings.maintenance_exclusion_end),
+                    exclusion_options=ContainerClusterMaintenancePolicyMaintenanceExclusionExclusionOptions(
+                        scope="NO_MINOR_OR_NODE_UPGRADES"
+                    ),
+                )
+            ]
+        return ContainerClusterMaintenancePolicy(
+            daily_maintenance_window=ContainerClusterMaintenancePolicyDailyMaintenanceWindow(
+                start_time=settings.maintenance_start
+            ),
+            maintenance_exclusion=exclusion,
+        )
+
+    def _cpu_pool(self, cluster: ContainerCluster) -> None:
+        """Where everything that is not a TPU worker runs: Kueue, JobSet, drivers, uploaders, Ray heads."""
+        settings = self.environment.settings
+        machine_type = cpu_machine_type(settings.cpu_machine_type)
+        ContainerNodePool(
+            self,
+            "cpu-pool",
+            name=self.environment.names.cpu_pool,
+            cluster=cluster.name,
+            location=settings.region,
+            node_locations=[settings.zone],
+            initial_node_count=settings.cpu_min_nodes,
+            autoscaling=ContainerNodePoolAutoscaling(
+                min_node_count=settings.cpu_min_nodes, max_node_count=settings.cpu_max_nodes
+            ),
+            max_pods_per_node=MAX_PODS_CPU,
+            management=ContainerNodePoolManagement(auto_repair=True, auto_upgrade=True),
+            node_config=ContainerNodePoolNodeConfig(
+                machine_type=machine_type.name,
+                disk_type=machine_type.boot_disk,
+                disk_size_gb=CPU_DISK_GB,
+                service_account=self._node_account(),
+                oauth_scopes=OAUTH_SCOPES,
+                labels={POOL_GROUP_LABEL: CPU_GROUP},
+                gvnic=ContainerNodePoolNodeConfigGvnic(enabled=True),
+                gcfs_config=ContainerNodePoolNodeConfigGcfsConfig(enabled=True),
+                shielded_instance_config=ContainerNodePoolNodeConfigShieldedInstanceConfig(
+                    enable_secure_boot=True, enable_integrity_monitoring=True
+                ),
+                workload_metadata_config=ContainerNodePoolNodeConfigWorkloadMetadataConfig(mode="GKE_METADATA"),
+            ),
+            # Changing the first size of a pool replaces it; the autoscaler owns the size afterwards.
+            lifecycle=TerraformResourceLifecycle(ignore_changes=["initial_node_count"]),
+            timeouts=ContainerNodePoolTimeouts(create="60m", update="60m", delete="60m"),
+        )
+
+    def _node_account(self) -> str:
+        return self.environment.names.node_account_email
+
+
+def _rfc3339(moment: datetime) -> str:
+    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

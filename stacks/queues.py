@@ -1,0 +1,77 @@
+"""Kueue's flavors, queues and priorities, applied; and a drain before every queue that goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cdktf_cdktf_provider_kubernetes.manifest import (
+    Manifest,
+    ManifestFieldManager,
+    ManifestWait,
+    ManifestWaitCondition,
+)
+from constructs import Construct
+
+from environment import Environment
+from environment.names import KUEUE_NAMESPACE, LOCAL_QUEUE
+from environment.queues import queue_objects
+from stacks.base import ClusterUser
+from stacks.charts import LocalChart
+
+# How long admitted jobs may take to stop before a queue's removal gives up, with the queue on hold.
+DRAIN_LIMIT_SECONDS = 900
+
+
+class Queues(ClusterUser):
+    """On the way up: flavors, ClusterQueues, LocalQueues. On the way down each ClusterQueue is drained before anything goes.
+
+    Deleting a ClusterQueue while it admits a job hangs until that job ends, so a release of the drain chart depends on the
+    queue, and its uninstall drains: with `cdktf destroy` as well as when one team is removed or renamed.
+    """
+
+    def __init__(self, scope: Construct, id_: str, *, environment: Environment) -> None:
+        super().__init__(scope, id_, environment=environment)
+        objects = queue_objects(environment)
+        of_kind: dict[str, dict[str, Manifest]] = {}
+        for kind in ("WorkloadPriorityClass", "ResourceFlavor", "ClusterQueue", "LocalQueue"):
+            needed = {"ClusterQueue": "ResourceFlavor", "LocalQueue": "ClusterQueue"}.get(kind)
+            after = list(of_kind[needed].values()) if needed else []
+            of_kind[kind] = {
+                _key(manifest): self._manifest(manifest, after) for manifest in objects if manifest["kind"] == kind
+            }
+        for team in environment.teams:
+            LocalChart(
+                self,
+                f"drain-{team.name}",
+                environment=environment,
+                chart="drain",
+                namespace=KUEUE_NAMESPACE,
+                values={"clusterQueue": team.name, "limitSeconds": DRAIN_LIMIT_SECONDS},
+                timeout_seconds=DRAIN_LIMIT_SECONDS + 120,
+                depends_on=[of_kind["ClusterQueue"][team.name], of_kind["LocalQueue"][f"{team.name}-{LOCAL_QUEUE}"]],
+            )
+            self.output(
+                f"queue_{team.name}",
+                f"{team.name}/{LOCAL_QUEUE}",
+                f"Namespace and LocalQueue that team {team.name} submits to; its ClusterQueue is named after the team",
+            )
+
+    def _manifest(self, manifest: dict[str, Any], after: list[Manifest]) -> Manifest:
+        wait = None
+        if manifest["kind"] == "ClusterQueue":
+            wait = ManifestWait(condition=[ManifestWaitCondition(type="Active", status="True")])
+        return Manifest(
+            self,
+            f"{manifest['kind'].lower()}-{_key(manifest)}",
+            manifest=manifest,
+            wait=wait,
+            # A drain that was given up leaves its stopPolicy behind; the next deploy takes it back.
+            field_manager=ManifestFieldManager(name="tpuenv", force_conflicts=True),
+            depends_on=after,
+        )
+
+
+def _key(manifest: dict[str, Any]) -> str:
+    """Unique among the objects of a kind."""
+    metadata = manifest["metadata"]
+    return f"{metadata['namespace']}-{metadata['name']}" if "namespace" in metadata else str(metadata["name"])

@@ -1,0 +1,70 @@
+"""A team in the cluster: its namespace, its service account, and what that account may do in Google Cloud."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cdktf import ITerraformDependable
+from cdktf_cdktf_provider_google.project_iam_member import ProjectIamMember
+from cdktf_cdktf_provider_google.storage_bucket_iam_member import StorageBucketIamMember
+from cdktf_cdktf_provider_kubernetes.namespace_v1 import NamespaceV1, NamespaceV1Metadata, NamespaceV1Timeouts
+from cdktf_cdktf_provider_kubernetes.service_account_v1 import ServiceAccountV1, ServiceAccountV1Metadata
+from constructs import Construct
+
+from environment import Environment, fleet
+from environment.names import TEAM_ACCOUNT, TEAM_LABEL
+
+# Read, write and delete objects; and read the bucket itself, which MaxText does before it writes a checkpoint.
+BUCKET_ROLES = {"objects": "roles/storage.objectUser", "reader": "roles/storage.legacyBucketReader"}
+
+
+class Team(Construct):
+    """The pods of a team act as one identity, bound to the team's own bucket and to writing TensorBoard experiments.
+
+    The binding names the Kubernetes service account itself, with no Google service account between. A TensorBoard is one
+    resource to IAM: teams can read each other's experiments there.
+    https://cloud.google.com/kubernetes-engine/docs/how-to/workload-identity
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        environment: Environment,
+        team: fleet.Team,
+        project_number: str,
+        depends_on: Sequence[ITerraformDependable],
+    ) -> None:
+        super().__init__(scope, id_)
+        settings, names = environment.settings, environment.names
+        self.namespace = NamespaceV1(
+            self,
+            "namespace",
+            metadata=NamespaceV1Metadata(name=team.name, labels={TEAM_LABEL: team.name}),
+            timeouts=NamespaceV1Timeouts(delete="15m"),
+            depends_on=list(depends_on),
+        )
+        account = ServiceAccountV1(
+            self,
+            "account",
+            metadata=ServiceAccountV1Metadata(
+                name=TEAM_ACCOUNT, namespace=self.namespace.metadata.name
+            ),
+        )
+        identity = (
+            f"principal://iam.googleapis.com/projects/{project_number}/locations/global/workloadIdentityPools/"
+            f"{settings.project_id}.svc.id.goog/subject/ns/{team.name}/sa/{TEAM_ACCOUNT}"
+        )
+        for id_, role in BUCKET_ROLES.items():
+            StorageBucketIamMember(
+                self, f"bucket-{id_}", bucket=names.bucket(team.name), role=role, member=identity, depends_on=[account]
+            )
+        ProjectIamMember(
+            self,
+            "tensorboard",
+            project=settings.project_id,
+            role=f"projects/{settings.project_id}/roles/{names.tensorboard_role}",
+            member=identity,
+            depends_on=[account],
+        )

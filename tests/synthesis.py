@@ -1,0 +1,73 @@
+"""Synthesizes the cases of tests/cases, each once a session, the way main.py does."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import environment
+from environment import Environment
+from manifests.render import render
+from stacks.app import app
+
+HERE = Path(__file__).parent
+CASES = sorted(path.stem for path in (HERE / "cases").glob("*.env"))
+STACKS = ["foundation", "cluster", "platform", "tpu-node-pools", "queues"]
+
+
+class Synthesis:
+    """The JSON of stacks and the YAML of manifests, by case."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._synthesized = cache(self._synthesize)
+
+    def environment_of(self, path: Path) -> Environment:
+        return environment.load(path, process_env={})
+
+    def environment(self, case: str) -> Environment:
+        return self.environment_of(HERE / "cases" / f"{case}.env")
+
+    def folder(self, case: str) -> Path:
+        return self._synthesized(case)
+
+    def stack(self, case: str, stack: str) -> dict[str, Any]:
+        """A stack's JSON without cdktf's own notes (construct paths, versions)."""
+        return dict(_without_notes(json.loads(self.text(case, stack))))
+
+    def text(self, case: str, stack: str) -> str:
+        return (self.folder(case) / "stacks" / stack / "cdk.tf.json").read_text(encoding="utf-8")
+
+    def manifests(self, case: str) -> dict[Path, str]:
+        """Rendered manifests by their path under `manifests`."""
+        root = self.folder(case) / "manifests"
+        return {path.relative_to(root): path.read_text(encoding="utf-8") for path in sorted(root.rglob("*.yaml"))}
+
+    def resources(self, case: str, stack: str, type_: str) -> dict[str, Any]:
+        """Resources of a type by their logical id."""
+        return dict(self.stack(case, stack).get("resource", {}).get(type_, {}))
+
+    def kubernetes_objects(self, case: str) -> list[dict[str, Any]]:
+        """Every Kubernetes object that the stacks and manifests of a case hold."""
+        objects = [
+            resource["manifest"]
+            for stack in STACKS
+            for resource in self.resources(case, stack, "kubernetes_manifest").values()
+        ]
+        return objects + [yaml.safe_load(text) for text in self.manifests(case).values()]
+
+    def _synthesize(self, case: str) -> Path:
+        folder = self._folder / case
+        app(self.environment(case), folder).synth()
+        render(self.environment(case), folder / "manifests")
+        return folder
+
+
+def _without_notes(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_notes(inner) for key, inner in value.items() if key != "//"}
+    return [_without_notes(inner) for inner in value] if isinstance(value, list) else value
