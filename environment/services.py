@@ -1,0 +1,26 @@
+"""The Google APIs that the stacks use: `tpuenv bootstrap` enables them, and the foundation stack declares the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+SERVICES: Mapping[str, str] = MappingProxyType(
+    {
+        "serviceusage.googleapis.com": "enables and lists the other APIs",
+        "cloudresourcemanager.googleapis.com": "reads the project and its number, and grants roles in it",
+        "compute.googleapis.com": "network, subnet, router and NAT, firewall, workload policies, and the nodes themselves",
+        "container.googleapis.com": "the GKE cluster and its node pools",
+        # https://cloud.google.com/kubernetes-engine/docs/how-to/image-streaming#requirements
+        "containerfilesystem.googleapis.com": "image streaming: pods start before their image is all there",
+        "iam.googleapis.com": "the nodes' service account, custom roles",
+        # https://cloud.google.com/kubernetes-engine/docs/how-to/workload-identity#before_you_begin
+        "iamcredentials.googleapis.com": "Workload Identity: short-lived credentials for pods",
+        "storage.googleapis.com": "the teams' buckets and the Terraform state",
+        "artifactregistry.googleapis.com": "the image registry",
+        "aiplatform.googleapis.com": "Vertex AI TensorBoard",
+        "logging.googleapis.com": "logs of nodes, pods and the control plane",
+        "monitoring.googleapis.com": "metrics of nodes, and managed Prometheus",
+    }
+)
+"""Name of the service -> what needs it. None is ever switched off again: other users of the project may need it too."""
