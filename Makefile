@@ -1,0 +1,40 @@
+# Every target first installs what it needs into .venv, once (setup/). `make` alone lists the targets.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup rehearse test lint types bench test-providers snapshots clean
+# One thing at a time: the targets share one environment, and two cores.
+.NOTPARALLEL:
+
+python := .venv/bin/python
+
+help:  ## This list
+	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name what; do \
+		printf '%-22s %s\n' "$$name" "$$what"; done
+
+setup:  ## Install everything into .venv (a network is needed the first time, and never after)
+	@sh setup/run
+
+rehearse: setup  ## Deploy, check, re-plan and destroy the environment of vars.env against a played cloud
+	@.venv/bin/tpuenv rehearse
+
+test: setup  ## The fast tests
+	@$(python) -m pytest
+
+lint: setup  ## Style: ruff's checks and its format
+	@$(python) -m ruff check .
+	@$(python) -m ruff format --check .
+
+types: setup  ## mypy, strictly
+	@$(python) -m mypy -p environment -p cli -p rehearsal -p setup -p bench
+
+bench: setup  ## Measure synthesis and a rehearsal, and write the table into README.md
+	@$(python) -m bench --write
+
+test-providers: setup  ## init, validate and plan with the real Terraform providers, where they can be had
+	@$(python) -m pytest -m providers -rs
+
+snapshots: setup  ## Accept what the stacks synthesize now as right; read the diff before committing it
+	@$(python) -m pytest --snapshot-update
+
+clean:  ## Remove everything that was installed or synthesized
+	rm -rf .venv cdktf.out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,80 @@
+"""The CDKTF CLI of package-lock.json, installed by the environment's own npm, and the command that starts it."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import shutil
+
+from setup.packages import node_package
+from setup.steps import CommandFailed, Layout, SetupError, content, run, write_program
+
+# What npm says when no registry answers.
+UNREACHABLE = ("ENOTFOUND", "ECONNREFUSED", "ETIMEDOUT", "EAI_AGAIN", "ENETUNREACH", "ECONNRESET", "ENOTCACHED")
+
+# The CLI's terminal, which has a native part. It brings that ready-made for Node 22 on some platforms only.
+PTY = "@cdktf/node-pty-prebuilt-multiarch"
+
+
+def inputs(layout: Layout) -> list[str]:
+    return [str(layout.root), platform.machine(), content(layout.root / "package-lock.json")]
+
+
+def install(layout: Layout) -> None:
+    """Raises SetupError when the packages cannot be had, or the native part does not work on this platform."""
+    for name in ("package.json", "package-lock.json"):
+        shutil.copyfile(layout.root / name, layout.venv / name)
+    try:
+        run([layout.node, _npm(layout), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
+            layout=layout, cwd=layout.venv)  # fmt: skip
+    except CommandFailed as failed:
+        if any(sign in failed.output for sign in UNREACHABLE):
+            raise SetupError(
+                f"the CDKTF CLI cannot be downloaded: is there a network, and does npm reach its registry? "
+                f"(a first setup needs both; npm's own words are in {layout.log})"
+            ) from failed
+        raise
+    if not _terminal_works(layout):
+        _build_terminal(layout)
+
+
+def _npm(layout: Layout) -> str:
+    return str(node_package(layout) / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")
+
+
+def _terminal_works(layout: Layout) -> bool:
+    try:
+        run([layout.node, "-e", f"require('{PTY}')"], layout=layout, cwd=layout.venv)
+    except CommandFailed:
+        return False
+    return True
+
+
+def _build_terminal(layout: Layout) -> None:
+    """Compile the native part, with the headers that came with Node, where it does not come ready-made."""
+    gyp = node_package(layout) / "lib" / "node_modules" / "npm" / "node_modules" / "node-gyp" / "bin" / "node-gyp.js"
+    run([layout.node, gyp, "rebuild", f"--nodedir={node_package(layout)}"],
+        layout=layout, cwd=layout.node_modules / PTY, check=False)  # fmt: skip
+    if not _terminal_works(layout):
+        raise SetupError(
+            f"the CDKTF CLI has no ready-made native part for {platform.system()} {platform.machine()}, and it could "
+            f"not be compiled: install make and a C++ compiler (Debian and Ubuntu: apt install build-essential; "
+            f"macOS: xcode-select --install), then try again; the log is {layout.log}"
+        )
+
+
+def write_command(layout: Layout) -> None:
+    """`.venv/bin/cdktf`: the CLI on the environment's Node, with the environment's python and terraform first on PATH.
+
+    It asks HashiCorp's checkpoint service nothing unless CHECKPOINT_DISABLE says otherwise: the CLI is archived, so
+    there is no news, and without a network each command would wait for it.
+    """
+    cli = layout.node_modules / "cdktf-cli" / "bundle" / "bin" / "cdktf"
+    write_program(
+        layout.bin / "cdktf",
+        "#!/bin/sh\n"
+        f"PATH={shlex.quote(str(layout.bin))}:$PATH\n"
+        "CHECKPOINT_DISABLE=${CHECKPOINT_DISABLE-1}\n"
+        "export PATH CHECKPOINT_DISABLE\n"
+        f'exec {shlex.quote(str(layout.node))} {shlex.quote(str(cli))} "$@"\n',
+    )

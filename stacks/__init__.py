@@ -1,0 +1,10 @@
+"""The Terraform stacks: one file a stack, each with a state of its own.
+
+Importing any of them prepares the provider bindings first, because that only works before a binding is imported.
+"""
+
+from __future__ import annotations
+
+from stacks import bindings
+
+bindings.prepare()

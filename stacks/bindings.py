@@ -1,0 +1,165 @@
+"""Loads only the provider resources that are used: synthesis in one or two seconds instead of fifteen.
+
+Two things make the bindings slow. In Python, a binding's root package imports all of its submodules (1,470 for google),
+whichever of them is wanted. In node, its index.js requires as many files. So the root package is put in sys.modules
+without running its body, and node is told to use the lazy-index.js that every binding ships beside its index.js. Both
+depend on how the pinned versions are made: with others this warns, and takes the plain way. The synthesized JSON is the
+same either way (tests/test_stacks_bindings.py).
+
+This is the one file of the stacks that touches the process environment: the jsii kernel is a node process that takes
+its options from nowhere else. They are set while it starts, when cdktf is first imported, and then put back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import json
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+
+JSII_VERSION = "1.142.0"
+# Of the runtime index that jsii keeps beside an unpacked assembly, in JSII_VERSION.
+RUNTIME_INDEX = ".jsii.runtime.v1.json"
+
+ROOT = Path(__file__).resolve().parent.parent
+NODE = ROOT / ".venv" / "bin" / "node"
+CACHE = ROOT / ".venv" / "cache" / "jsii"
+HOOK = Path(__file__).resolve().with_name("lazy_index.cjs")
+
+PLAIN = "TPUENV_PLAIN_BINDINGS"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Binding:
+    """A provider binding: its Python package, its jsii assembly, and the version that this file was tried with."""
+
+    package: str
+    assembly: str
+    version: str
+
+    def runtime_index(self, cache: Path) -> Path | None:
+        """jsii's index of the assembly in that package cache, or None when it has not been made."""
+        return next(cache.glob(f"{self.assembly}/{self.version}/*/{RUNTIME_INDEX}"), None)
+
+
+BINDINGS = (
+    Binding(package="cdktf_cdktf_provider_google", assembly="@cdktf/provider-google", version="16.12.1"),
+    Binding(package="cdktf_cdktf_provider_kubernetes", assembly="@cdktf/provider-kubernetes", version="12.1.1"),
+    Binding(package="cdktf_cdktf_provider_helm", assembly="@cdktf/provider-helm", version="12.1.2"),
+)
+
+
+def prepare() -> None:
+    """Make the bindings fast to import, and start the jsii kernel. Does nothing when called again.
+
+    TPUENV_PLAIN_BINDINGS=1 in the environment keeps the bindings as they are, for comparison.
+    """
+    if "cdktf" in sys.modules:
+        if not any(isinstance(sys.modules.get(binding.package), _Root) for binding in BINDINGS):
+            _warn("cdktf was imported before stacks")
+        return
+    plain = os.environ.get(PLAIN) == "1"
+    if not plain:
+        for binding in BINDINGS:
+            _put_root(binding)
+    with _environment(_kernel_environment(lazy=not plain)):
+        importlib.import_module("cdktf")
+
+
+class _Root(ModuleType):
+    """A binding's root package, whose body has not run. What is asked of it is imported then, or else the body runs."""
+
+    __spec__: ModuleSpec
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__") and name != "__all__":
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        if importlib.util.find_spec(f"{self.__name__}.{name}"):
+            return importlib.import_module(f"{self.__name__}.{name}")
+        self.__class__ = ModuleType  # type: ignore[assignment]
+        loader = self.__spec__.loader
+        assert loader is not None
+        loader.exec_module(self)
+        return getattr(self, name)
+
+
+def _put_root(binding: Binding) -> None:
+    spec = importlib.util.find_spec(binding.package)
+    if spec is None or spec.origin is None:
+        _warn(f"{binding.package} is not installed")
+        return
+    folder = Path(spec.origin).parent
+    for package, version in ((binding.package, binding.version), ("jsii", JSII_VERSION)):
+        # The folder's name tells the version; importlib.metadata would parse a long file to say the same.
+        if not (folder.parent / f"{package}-{version}.dist-info").is_dir():
+            _warn(f"{package} is not version {version}")
+            return
+    root = _Root(binding.package)
+    root.__spec__ = spec
+    root.__file__ = spec.origin
+    root.__loader__ = spec.loader
+    root.__package__ = binding.package
+    root.__path__ = [str(folder)]
+    sys.modules[binding.package] = root
+    _tell_submodules(binding, folder)
+
+
+def _tell_submodules(binding: Binding, folder: Path) -> None:
+    """Tell jsii which Python module holds a type that the kernel returns before anything has imported it.
+
+    Newer bindings carry this map themselves; a submodule's name there is its Python name in camel case.
+    """
+    reference_map = importlib.import_module("jsii._reference_map")
+    names = (entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("_"))
+    reference_map._submodule_fqn_map.update(
+        {f"{binding.assembly}.{_camel_case(name)}": f"{binding.package}.{name}" for name in names}
+    )
+
+
+def _camel_case(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _kernel_environment(*, lazy: bool) -> dict[str, str]:
+    """What to set for the kernel: our node, our package cache, the hook. What the user has set stays as it is."""
+    wanted: dict[str, str] = {}
+    if NODE.exists() and "JSII_NODE" not in os.environ:
+        wanted["JSII_NODE"] = str(NODE)
+    cache = Path(os.environ.get("JSII_RUNTIME_PACKAGE_CACHE_ROOT", CACHE))
+    if not os.access(cache, os.W_OK):
+        # jsii would end with an error on a cache that it cannot write; its own default place is slower and works.
+        return wanted
+    wanted["JSII_RUNTIME_PACKAGE_CACHE_ROOT"] = str(cache)
+    # The kernel makes its runtime index in the background, and dies before that is done when all else is fast. Without
+    # an index every run is slow for ever. So a cache without one is filled the plain way first (as setup does).
+    if lazy and all(binding.runtime_index(cache) for binding in BINDINGS):
+        hook = f"--require {json.dumps(str(HOOK))}"
+        wanted["NODE_OPTIONS"] = f"{os.environ.get('NODE_OPTIONS', '')} {hook}".strip()
+    return wanted
+
+
+@contextlib.contextmanager
+def _environment(wanted: dict[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _warn(reason: str) -> None:
+    warnings.warn(f"{reason}: the provider bindings are loaded the plain, slow way", RuntimeWarning, stacklevel=3)
