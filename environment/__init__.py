@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 
-from environment.fleet import PoolGroup, Team, groups_of, teams_of
+from environment.addresses import address_problems, address_warnings
+from environment.fleet import PoolGroup, Team, fleet_problems, fleet_warnings, groups_of, teams_of
 from environment.names import Names, name_problems, names_of
 from environment.problems import Problem, Refused
-from environment.settings import Settings, conflicts, read_settings
+from environment.settings import Settings, conflicts, read_settings, settings_warnings
 from environment.vars_file import read_vars_file
 
 __all__ = ["Environment", "Names", "PoolGroup", "Refused", "Settings", "Team", "load"]
@@ -22,7 +24,7 @@ class Environment:
     settings: Settings
     groups: tuple[PoolGroup, ...]
     teams: tuple[Team, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...]  # as the problems of Refused: `KEY: what may be wrong`
 
     @property
     def names(self) -> Names:
@@ -30,24 +32,40 @@ class Environment:
 
 
 def load(vars_env: Path, process_env: Mapping[str, str]) -> Environment:
-    """Reads `vars_env`; a key that is set, and not empty, in `process_env` wins. Raises Refused with all problems."""
+    """The environment that a vars.env describes. Raises Refused with every problem at once, and nothing else.
+
+    A key of vars.env that is set in `process_env` wins over the file; one that is set and empty there counts as not
+    set.
+    """
     file = read_vars_file(vars_env)
+    if not file.readable:
+        raise Refused(tuple(_line(problem, process_env) for problem in file.problems))
     settings, problems, bad = read_settings(file, process_env)
     groups, teams = groups_of(settings), teams_of(settings)
     together = [
         *conflicts(settings),
-        *name_problems(
-            settings,
-            teams=[team.name for team in teams],
-            groups=[group.name for group in groups],
-            node_pools=[pool for group in groups for pool in group.node_pools],
-        ),
+        *address_problems(settings, groups),
+        *fleet_problems(settings, groups),
+        *name_problems(settings, groups, teams),
     ]
-    problems = [*file.problems, *problems, *(each for each in together if not bad.intersection(each.keys))]
+    # What is wrong with one key says nothing true about the keys it is checked with.
+    problems += [problem for problem in together if not bad.intersection(problem.keys)]
     if problems:
         raise Refused(tuple(_line(problem, process_env) for problem in problems))
-    return Environment(settings=settings, groups=groups, teams=teams, warnings=())
+    warnings = [
+        *settings_warnings(settings, datetime.now(timezone.utc)),
+        *address_warnings(settings),
+        *fleet_warnings(settings, groups),
+    ]
+    return Environment(
+        settings=settings,
+        groups=groups,
+        teams=teams,
+        warnings=tuple(_line(warning, process_env) for warning in warnings),
+    )
 
 
 def _line(problem: Problem, process_env: Mapping[str, str]) -> str:
-    return f"{problem.keys[0]}: {problem.message}"
+    outside = [key for key in problem.keys if process_env.get(key, "").strip()]
+    origin = f" ({', '.join(outside)} from the process environment, which wins over vars.env)" if outside else ""
+    return f"{problem.keys[0]}: {problem.message}{origin}"

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from environment.problems import Problem
 from environment.settings import Settings
-from environment.tpu import Slice, slice_for
+from environment.tpu import ZONES, Slice, slice_for
+
+# https://cloud.google.com/kubernetes-engine/quotas
+_MOST_NODES = 65_000
+_NODES_WITHOUT_ASKING = 5_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,3 +58,46 @@ def groups_of(settings: Settings) -> tuple[PoolGroup, ...]:
 
 def teams_of(settings: Settings) -> tuple[Team, ...]:
     return (Team(name=settings.namespace, share=1),)
+
+
+def fleet_problems(settings: Settings, groups: Sequence[PoolGroup]) -> list[Problem]:
+    """A fleet that is larger than a GKE cluster can be."""
+    nodes = _nodes(settings, groups)
+    if nodes <= _MOST_NODES:
+        return []
+    return [
+        Problem(
+            keys=("NUM_TPU_POOLS", "TPU_TYPE", "CPU_MAX_NODES"),
+            message=f"'{settings.num_tpu_pools}' slices make a cluster of {nodes} nodes; GKE takes {_MOST_NODES}, use "
+            "fewer slices",
+        )
+    ]
+
+
+def fleet_warnings(settings: Settings, groups: Sequence[PoolGroup]) -> list[Problem]:
+    """TPUs in a zone where Google does not list them, and clusters that need a quota first."""
+    found = []
+    for group in groups:
+        generation = group.slice.generation
+        if group.zone not in ZONES[generation]:
+            found.append(
+                Problem(
+                    keys=("ZONE", "TPU_TYPE"),
+                    message=f"Google's list of November 2026 has no {generation} in '{group.zone}', but in "
+                    f"{', '.join(ZONES[generation])}; go on if you know that yours are there",
+                )
+            )
+    nodes = _nodes(settings, groups)
+    if nodes > _NODES_WITHOUT_ASKING:
+        found.append(
+            Problem(
+                keys=("NUM_TPU_POOLS", "TPU_TYPE", "CPU_MAX_NODES"),
+                message=f"{nodes} nodes are more than the {_NODES_WITHOUT_ASKING} that GKE gives a cluster unasked; "
+                "have the quota raised before you deploy",
+            )
+        )
+    return found
+
+
+def _nodes(settings: Settings, groups: Sequence[PoolGroup]) -> int:
+    return settings.cpu_max_nodes + sum(group.hosts for group in groups)

@@ -1,11 +1,12 @@
-"""Every name that more than one room uses, and the limits Google and Kubernetes put on them."""
+"""Every name that more than one room uses, and the limits that Google and Kubernetes set to them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from environment.fleet import PoolGroup, Team
 from environment.problems import Problem
 from environment.settings import Settings
 
@@ -18,14 +19,13 @@ CPU_FLAVOR = "cpu"
 KUEUE_NAMESPACE = "kueue-system"
 JOBSET_NAMESPACE = "jobset-system"
 
-_STANDARD = "[a-z]([a-z0-9-]*[a-z0-9])?"  # RFC 1035
-
 
 @dataclass(frozen=True, kw_only=True)
 class Names:
     """Names computed from the settings, never random: a stack may use a name without a token of another stack."""
 
     project_id: str
+    region: str
     prefix: str
     state_bucket: str
     state_prefix: str
@@ -64,6 +64,10 @@ class Names:
         return f"{self.prefix}-nodes"
 
     @property
+    def node_account_email(self) -> str:
+        return f"{self.node_account}@{self.project_id}.iam.gserviceaccount.com"
+
+    @property
     def cluster(self) -> str:
         return f"{self.prefix}-cluster"
 
@@ -72,8 +76,18 @@ class Names:
         return f"{self.prefix}-images"
 
     @property
+    def registry_url(self) -> str:
+        """What image names begin with."""
+        return f"{self.region}-docker.pkg.dev/{self.project_id}/{self.registry}"
+
+    @property
     def tensorboard(self) -> str:
         return f"{self.prefix}-tensorboard"
+
+    @property
+    def tensorboard_role(self) -> str:
+        """The id of the project's custom role that writes TensorBoard experiments; role ids have no hyphens."""
+        return f"{self.prefix.replace('-', '_')}_tensorboard_writer"
 
     @property
     def cpu_pool(self) -> str:
@@ -83,6 +97,10 @@ class Names:
         """A team's bucket. Bucket names are global, so the project's id is part of it."""
         return f"{self.project_id}-{self.prefix}-{team}"
 
+    def drain(self, team: str) -> str:
+        """The Helm release that drains a team's ClusterQueue before it goes."""
+        return f"drain-{team}"
+
     def workload_policy(self, group: str) -> str:
         return f"{self.prefix}-{group}"
 
@@ -90,6 +108,7 @@ class Names:
 def names_of(settings: Settings) -> Names:
     return Names(
         project_id=settings.project_id,
+        region=settings.region,
         prefix=settings.resource_prefix,
         state_bucket=settings.tf_state_bucket or f"{settings.project_id}-{settings.resource_prefix}-tf-state",
         state_prefix=settings.tf_state_prefix or settings.resource_prefix,
@@ -97,36 +116,93 @@ def names_of(settings: Settings) -> Names:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Rule:
-    """A name, what it names, how long it may be, and the keys it is made of."""
+class _Use:
+    """A name, what it is for, the longest it may be, and the keys it is made of: first the one to change."""
 
     kind: str
     name: str
     longest: int
     keys: tuple[str, ...]
-    shortest: int = 1
 
 
-def name_problems(
-    settings: Settings, *, teams: Iterable[str], node_pools: Iterable[str], groups: Iterable[str]
-) -> list[Problem]:
-    """Names that are longer than Google allows, or otherwise refused."""
-    names = names_of(settings)
+# Limits: Compute Engine, Cloud Storage and Artifact Registry names 63 (bucket names without dots), GKE cluster and node
+# pool names 40, service account ids 30, Helm release names 53.
+def _uses(names: Names, groups: Iterable[PoolGroup], teams: Iterable[Team]) -> list[_Use]:
     prefix = ("RESOURCE_PREFIX",)
-    rules = [
-        _Rule(kind="cluster", name=names.cluster, longest=40, keys=prefix),
-        _Rule(kind="service account", name=names.node_account, longest=30, shortest=6, keys=prefix),
+    state_bucket_keys = ("TF_STATE_BUCKET", "RESOURCE_PREFIX", "PROJECT_ID")
+    return [
+        _Use(kind="service account", name=names.node_account, longest=30, keys=prefix),
+        _Use(kind="cluster", name=names.cluster, longest=40, keys=prefix),
+        _Use(kind="firewall rule", name=names.webhook_firewall, longest=63, keys=prefix),
+        _Use(kind="image registry", name=names.registry, longest=63, keys=prefix),
+        _Use(kind="bucket", name=names.state_bucket, longest=63, keys=state_bucket_keys),
+        *(
+            _Use(kind=kind, name=name, longest=longest, keys=keys)
+            for team in teams
+            for kind, name, longest, keys in (
+                ("bucket", names.bucket(team.name), 63, ("NAMESPACE", "RESOURCE_PREFIX", "PROJECT_ID")),
+                ("Helm release", names.drain(team.name), 53, ("NAMESPACE",)),
+            )
+        ),
+        *(
+            _Use(kind=kind, name=name, longest=longest, keys=keys)
+            for group in groups
+            for kind, name, longest, keys in (
+                ("node pool", group.node_pools[-1], 40, ("NUM_TPU_POOLS",)),
+                ("workload policy", names.workload_policy(group.name), 63, prefix),
+            )
+        ),
     ]
-    found = [problem for rule in rules for problem in _length(rule)]
+
+
+def name_problems(settings: Settings, groups: Iterable[PoolGroup], teams: Iterable[Team]) -> list[Problem]:
+    """Names that are too long, that Cloud Storage refuses, or that two things would share."""
+    names = names_of(settings)
+    teams = tuple(teams)
+    uses = _uses(names, groups, teams)
+    found = _too_long(uses)
+    found += [problem for use in uses if use.kind == "bucket" for problem in _bucket_problems(use, settings)]
+    found += [
+        Problem(
+            keys=("NAMESPACE", "TF_STATE_BUCKET", "RESOURCE_PREFIX", "PROJECT_ID"),
+            message=f"the bucket of team '{team.name}' would be '{names.state_bucket}', which holds the Terraform "
+            "state; change NAMESPACE or TF_STATE_BUCKET",
+        )
+        for team in teams
+        if names.bucket(team.name) == names.state_bucket
+    ]
     return found
 
 
-def _length(rule: _Rule) -> Iterator[Problem]:
-    if len(rule.name) > rule.longest:
-        yield Problem(
-            keys=rule.keys,
-            message=f"makes the {rule.kind} name '{rule.name}', {len(rule.name)} characters long; the limit is "
-            f"{rule.longest}",
+def _too_long(uses: list[_Use]) -> list[Problem]:
+    """One problem for each key to change: the name that is furthest over its limit."""
+    worst: dict[str, _Use] = {}
+    for use in uses:
+        excess = len(use.name) - use.longest
+        key = use.keys[0]
+        if excess > 0 and (key not in worst or excess > len(worst[key].name) - worst[key].longest):
+            worst[key] = use
+    return [
+        Problem(
+            keys=use.keys,
+            message=f"makes the {use.kind} name '{use.name}' {len(use.name)} characters long, {use.longest} are allowed"
+            f"; shorten {' or '.join(key for key in use.keys if key != 'PROJECT_ID')} by "
+            f"{len(use.name) - use.longest}",
         )
-    elif not re.fullmatch(_STANDARD, rule.name):
-        yield Problem(keys=rule.keys, message=f"makes the {rule.kind} name '{rule.name}', which Google refuses")
+        for use in worst.values()
+    ]
+
+
+def _bucket_problems(use: _Use, settings: Settings) -> list[Problem]:
+    """https://cloud.google.com/storage/docs/buckets#naming"""
+    match = re.search("google|g00gle", use.name) or re.match("goog", use.name)
+    if match is None:
+        return []
+    to_blame = [key for key in use.keys if match.group() in getattr(settings, key.lower())] or list(use.keys[:1])
+    return [
+        Problem(
+            keys=(to_blame[0], *(key for key in use.keys if key != to_blame[0])),
+            message=f"makes the bucket name '{use.name}', and Cloud Storage refuses names with '{match.group()}'; "
+            f"change {to_blame[0]}",
+        )
+    ]

@@ -9,8 +9,9 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
+
+from environment.problems import quoted
 
 Shape = tuple[int, ...]
 
@@ -81,46 +82,60 @@ class _Generation:
     counts_per_chip: int  # the number in a TPU type counts chips (1) or TensorCores (2)
     small: tuple[str, ...]  # every shape of a two-dimensional generation; the ones below 4x4x4 of the others
     max_cubes: int = 0  # largest slice, in cubes of 4x4x4 chips; 0 for the two-dimensional ones
-    compact_cubes: frozenset[int] = frozenset()  # sizes, in cubes, whose documented topology is the most compact one
+    documented_cubes: frozenset[int] = frozenset()  # the sizes, in cubes, that Google documents
 
 
 _FLAT = ("1x1", "2x2", "2x4", "4x4", "4x8", "8x8", "8x16", "16x16")
 _SMALL = ("2x2x1", "2x2x2", "2x2x4", "2x4x4")
-_MAX_DIMENSION = 256  # xpk, system_characteristics.py: no dimension of a three-dimensional slice is longer
+_CUBE = 64  # chips in a cube of 4x4x4, of which the larger three-dimensional slices are made
+_LONGEST_SIDE = 256  # in chips; xpk, system_characteristics.py
 
-_GENERATIONS = (
-    _Generation(
-        name="v4",
-        type_name="v4",
-        aliases=("v4",),
-        counts_per_chip=2,
-        small=_SMALL,
-        max_cubes=64,
-        compact_cubes=frozenset((1, 2, 3, 4, 8, 12, 16, 32)),
-    ),
-    _Generation(
-        name="v5e", type_name="v5litepod", aliases=("v5litepod", "v5e", "v5lite"), counts_per_chip=1, small=_FLAT
-    ),
-    _Generation(
-        name="v5p",
-        type_name="v5p",
-        aliases=("v5p",),
-        counts_per_chip=2,
-        small=_SMALL,
-        max_cubes=140,
-        compact_cubes=frozenset((*range(1, 97), 108, 140)),
-    ),
-    _Generation(name="v6e", type_name="v6e", aliases=("v6e", "trillium"), counts_per_chip=1, small=_FLAT),
-    _Generation(
-        name="tpu7x",
-        type_name="tpu7x",
-        aliases=("tpu7x", "v7x", "7x", "ironwood"),
-        counts_per_chip=2,
-        small=("1x1x1", *_SMALL),
-        max_cubes=144,
-        compact_cubes=frozenset((*range(1, 97), 108, 128, 140, 144)),
-    ),
-)
+_GENERATIONS = {
+    generation.name: generation
+    for generation in (
+        _Generation(
+            name="v4",
+            type_name="v4",
+            aliases=("v4",),
+            counts_per_chip=2,
+            small=_SMALL,
+            max_cubes=64,
+            documented_cubes=frozenset((1, 2, 3, 4, 8, 12, 16, 32)),
+        ),
+        _Generation(
+            name="v5e",
+            type_name="v5litepod",
+            aliases=("v5litepod", "v5e", "v5lite"),
+            counts_per_chip=1,
+            small=_FLAT,
+        ),
+        _Generation(
+            name="v5p",
+            type_name="v5p",
+            aliases=("v5p",),
+            counts_per_chip=2,
+            small=_SMALL,
+            max_cubes=140,
+            documented_cubes=frozenset((*range(1, 97), 108, 140)),
+        ),
+        _Generation(
+            name="v6e",
+            type_name="v6e",
+            aliases=("v6e", "trillium"),
+            counts_per_chip=1,
+            small=_FLAT,
+        ),
+        _Generation(
+            name="tpu7x",
+            type_name="tpu7x",
+            aliases=("tpu7x", "v7x", "ironwood"),
+            counts_per_chip=2,
+            small=("1x1x1", *_SMALL),
+            max_cubes=144,
+            documented_cubes=frozenset((*range(1, 97), 108, 128, 140, 144)),
+        ),
+    )
+}
 
 _PD = ("pd-balanced", "pd-ssd")
 _HYPERDISK = ("hyperdisk-balanced",)
@@ -201,66 +216,76 @@ def slice_for(tpu_type: str) -> Slice:
     choose a shape or a machine type, a topology instead of the number: `v5p-4x4x16`, `ct6e-standard-8t-2x4`; a colon
     may stand before the topology. Raises UnknownTpuType, which names the nearest type.
     """
-    match = re.fullmatch(r"([a-z0-9][a-z0-9-]*?)[-:]([0-9]{1,6}|[0-9]{1,4}(?:x[0-9]{1,4}){1,2})", _normal(tpu_type))
-    if match is None:
-        raise _unknown(tpu_type)
-    family, size = match.groups()
-    shape = _dimensions(size) if "x" in size else None
+    family, number, shape = _parts(tpu_type)
+    machine = next((machine for machine in MACHINE_TYPES if machine.name == family), None)
     if generation := _generation(family):
-        shape = shape or _default_shape(generation, int(size))
-        machine = _machine_for(generation, shape) if shape else None
-    else:
-        machine = next((machine for machine in MACHINE_TYPES if machine.name == family), None)
-    if shape is None or machine is None or not _carries(machine, shape):
-        raise _unknown(tpu_type)
+        shape = shape or _default_shape(generation, number)
+        machine = _machine_for(generation, shape)
+    if machine is None or not _carries(machine, shape):
+        raise UnknownTpuType(f"unknown TPU type {quoted(tpu_type)}{_hint(tpu_type)}")
     return _slice(machine, shape)
 
 
 def tpu_types(generation: str) -> tuple[str, ...]:
     """The TPU types of one generation that a number names, smallest first: `v6e-1`, `v6e-4`, ..."""
-    chosen = next(each for each in _GENERATIONS if each.name == generation)
-    if chosen.max_cubes:
-        cubes = [64 * count for count in range(1, chosen.max_cubes + 1) if _cuboids(count)]
-    else:
-        cubes = []
-    chips = [math.prod(_dimensions(small)) for small in chosen.small] + cubes
-    return tuple(f"{chosen.type_name}-{count * chosen.counts_per_chip}" for count in chips)
+    chosen = _GENERATIONS[generation]
+    return tuple(f"{chosen.type_name}-{math.prod(shape) * chosen.counts_per_chip}" for shape in _default_shapes(chosen))
 
 
-def _normal(text: str) -> str:
-    return text.strip().lower().replace("_", "-")
+def _parts(tpu_type: str) -> tuple[str, int, Shape]:
+    """Family, number and topology as typed: one of the last two, and 0 or () for what is not there."""
+    family, _, size = tpu_type.strip().lower().replace("_", "-").replace(":", "-").rpartition("-")
+    if re.fullmatch("[1-9][0-9]{0,11}", size):
+        return family, int(size), ()
+    if re.fullmatch("[1-9][0-9]{0,3}(x[1-9][0-9]{0,3}){1,2}", size):
+        return family, 0, _dimensions(size)
+    return f"{family}-{size}".strip("-"), 0, ()
 
 
 def _dimensions(topology: str) -> Shape:
-    return tuple(int(part) for part in topology.split("x"))
+    return tuple(int(side) for side in topology.split("x"))
+
+
+def _topology(shape: Shape) -> str:
+    return "x".join(map(str, shape))
 
 
 def _generation(family: str) -> _Generation | None:
-    return next((each for each in _GENERATIONS if family in each.aliases), None)
+    return next((each for each in _GENERATIONS.values() if family in each.aliases), None)
 
 
-def _default_shape(generation: _Generation, number: int) -> Shape | None:
-    """The topology that a number means: the small shape of that size, or the generation's usual cuboid."""
+def _default_shape(generation: _Generation, number: int) -> Shape:
+    """The topology that a number means, or () if it means none."""
     chips, rest = divmod(number, generation.counts_per_chip)
     if rest:
-        return None
+        return ()
     for small in map(_dimensions, generation.small):
         if math.prod(small) == chips:
             return small
-    cubes, rest = divmod(chips, 64)
-    if rest or not 0 < cubes <= generation.max_cubes:
-        return None
-    cuboids = _cuboids(cubes)
+    cubes, rest = divmod(chips, _CUBE)
+    return () if rest else _default_cuboid(generation, cubes)
+
+
+def _default_cuboid(generation: _Generation, cubes: int) -> Shape:
+    """The topology of a size in cubes: the most compact one where Google documents the size, and else xpk's choice.
+
+    xpk lists the topologies of a size with the flattest first, and takes the first for a name that no document has.
+    """
+    cuboids = _cuboids(cubes) if 0 < cubes <= generation.max_cubes else []
     if not cuboids:
-        return None
-    # xpk's table has the most compact cuboid where Google documents the size, and else the first that fits.
-    best = min(cuboids, key=sum) if cubes in generation.compact_cubes else cuboids[0]
+        return ()
+    best = min(cuboids, key=sum) if cubes in generation.documented_cubes else cuboids[0]
     return tuple(4 * side for side in best)
 
 
+def _default_shapes(generation: _Generation) -> list[Shape]:
+    cuboids = (_default_cuboid(generation, cubes) for cubes in range(1, generation.max_cubes + 1))
+    return [*map(_dimensions, generation.small), *filter(None, cuboids)]
+
+
 def _cuboids(cubes: int) -> list[Shape]:
-    """Ways to arrange `cubes` cubes, sides in rising order, the longest at most 256 chips; the flattest first."""
-    longest = _MAX_DIMENSION // 4
+    """Ways to arrange `cubes` cubes, counted in cubes: sides in rising order, and none over the longest."""
+    longest = _LONGEST_SIDE // 4
     return [
         (a, b, cubes // (a * b))
         for a in range(1, cubes + 1)
@@ -270,22 +295,17 @@ def _cuboids(cubes: int) -> list[Shape]:
 
 
 def _exists(generation: _Generation, shape: Shape) -> bool:
-    if "x".join(map(str, shape)) in generation.small:
+    if _topology(shape) in generation.small:
         return True
-    if len(shape) != 3 or any(side < 1 or side % 4 for side in shape):
-        return False
-    cubes = math.prod(shape) // 64
-    return list(shape) == sorted(shape) and cubes <= generation.max_cubes and shape[-1] <= _MAX_DIMENSION
+    sides_fit = len(shape) == 3 and all(side % 4 == 0 for side in shape) and shape[-1] <= _LONGEST_SIDE
+    return sides_fit and list(shape) == sorted(shape) and math.prod(shape) <= _CUBE * generation.max_cubes
 
 
 def _carries(machine: MachineType, shape: Shape) -> bool:
-    generation = next(each for each in _GENERATIONS if each.name == machine.generation)
+    """Whether hosts of this machine type make a slice of that topology."""
     chips = math.prod(shape)
-    if not _exists(generation, shape):
-        return False
-    return chips == machine.chips_per_host or (
-        machine.multi_host and chips > machine.chips_per_host and chips % machine.chips_per_host == 0
-    )
+    whole = chips == machine.chips_per_host or (machine.multi_host and chips > machine.chips_per_host)
+    return whole and _exists(_GENERATIONS[machine.generation], shape)
 
 
 def _machine_for(generation: _Generation, shape: Shape) -> MachineType | None:
@@ -294,36 +314,39 @@ def _machine_for(generation: _Generation, shape: Shape) -> MachineType | None:
 
 
 def _slice(machine: MachineType, shape: Shape) -> Slice:
-    generation = next(each for each in _GENERATIONS if each.name == machine.generation)
-    topology = "x".join(map(str, shape))
+    generation = _GENERATIONS[machine.generation]
     number = math.prod(shape) * generation.counts_per_chip
     usual = _default_shape(generation, number) == shape and _machine_for(generation, shape) == machine
     return Slice(
-        # A hyphen, not a colon: the name is used in labels, which allow no colon.
-        tpu_type=f"{generation.type_name}-{number}" if usual else f"{machine.name}-{topology}",
+        # A hyphen, not a colon: labels, in which the name is used, allow no colon.
+        tpu_type=f"{generation.type_name}-{number}" if usual else f"{machine.name}-{_topology(shape)}",
         machine_type=machine,
-        topology=topology,
+        topology=_topology(shape),
         hosts=math.prod(shape) // machine.chips_per_host,
     )
 
 
-def _unknown(tpu_type: str) -> UnknownTpuType:
-    nearest = _nearest(_normal(tpu_type)[:64])
-    return UnknownTpuType(f"unknown TPU type '{tpu_type}'; did you mean '{nearest}'?")
-
-
-def _nearest(typed: str) -> str:
-    family, _, size = typed.replace(":", "-").rpartition("-")
+def _hint(typed: str) -> str:
+    """The nearest type that exists, for the end of a message."""
+    family, number, shape = _parts(typed[:64])
+    aliases = [alias for each in _GENERATIONS.values() for alias in each.aliases]
+    families = [*aliases, *(machine.name for machine in MACHINE_TYPES)]
+    family = next(iter(difflib.get_close_matches(family.removeprefix("tpu-"), families, n=1, cutoff=0.6)), "")
     generation = _generation(family)
-    if generation and re.fullmatch("[0-9]{1,9}", size):
-        return min(tpu_types(generation.name), key=lambda name: abs(int(name.rsplit("-", 1)[1]) - int(size)))
-    return _first(difflib.get_close_matches(typed, _all_types(), n=1, cutoff=0.0), otherwise="v6e-16")
+    if generation and not shape:
+        names = tpu_types(generation.name)
+        return f"; did you mean '{min(names, key=lambda name: abs(int(name.rpartition('-')[2]) - (number or 16)))}'?"
+    machines = [
+        each for each in MACHINE_TYPES if family == each.name or (generation and generation.name == each.generation)
+    ]
+    if machines:
+        return f"; did you mean '{family}-{_topology(_nearest_shape(machines, shape, number))}'?"
+    return f"; write one such as 'v6e-16'; there are {', '.join(each.type_name for each in _GENERATIONS.values())}"
 
 
-def _all_types() -> list[str]:
-    named = [name for generation in _GENERATIONS for name in tpu_types(generation.name)]
-    return named
-
-
-def _first(names: Iterable[str], *, otherwise: str) -> str:
-    return next(iter(names), otherwise)
+def _nearest_shape(machines: list[MachineType], shape: Shape, chips: int) -> Shape:
+    """The same sides in the right order if that exists, and else the topology whose size is nearest."""
+    wanted = math.prod(shape) if shape else chips
+    shapes = [tuple(sorted(shape)), *_default_shapes(_GENERATIONS[machines[0].generation])]
+    carried = (each for each in shapes if any(_carries(machine, each) for machine in machines))
+    return min(carried, key=lambda each: abs(math.prod(each) - wanted))

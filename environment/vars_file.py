@@ -15,13 +15,17 @@ from environment.problems import Problem, quoted
 
 _MAX_BYTES = 1 << 20
 _LINE = re.compile(r"(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*(.*)")
-_QUOTED = re.compile(r"""(["'])(.*?)\1[ \t]*(?:#.*)?""")
+_QUOTED = re.compile(r"""(?:"([^"]*)"|'([^']*)')[ \t]*(?:#.*)?""")
 
 
 @dataclass(kw_only=True)
 class VarsFile:
-    """What one file says: values by key, the line of each key, and every line that could not be read."""
+    """What one file says: values by key, the line of each key, and every line that could not be read.
 
+    `readable` is False if nothing is known of the file, not even its keys.
+    """
+
+    readable: bool = True
     values: dict[str, str] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
@@ -49,13 +53,13 @@ def read_vars_file(path: Path) -> VarsFile:
 
 
 def _unreadable(name: str, message: str) -> VarsFile:
-    return VarsFile(problems=[Problem(keys=(name,), message=message)])
+    return VarsFile(readable=False, problems=[Problem(keys=(name,), message=message)])
 
 
 def _parse(name: str, text: str) -> VarsFile:
     read = VarsFile()
-    for number, line in enumerate(text.split("\n"), start=1):
-        line = line.removesuffix("\r").strip(" \t")
+    for number, line in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), start=1):
+        line = line.strip(" \t")
         if not line or line.startswith("#"):
             continue
         match = _LINE.fullmatch(line)
@@ -80,7 +84,7 @@ def _value(rest: str) -> tuple[str, str]:
         match = _QUOTED.fullmatch(rest)
         if match is None:
             return "", f"{quoted(rest)} has a quote that is not closed, or text after the closing one"
-        value = match.group(2)
+        value = match.group(1) or match.group(2) or ""
     else:
         value = re.split(r"(?:^|[ \t])#", rest, maxsplit=1)[0].rstrip(" \t")
     if "$" in value:
