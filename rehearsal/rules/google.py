@@ -1,0 +1,260 @@
+"""What all Google resources share: their API is on, their name is free, they have ids, labels and a project."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rehearsal import planning
+from rehearsal.cloud import Attributes
+from rehearsal.rules.kind import Client, Refusal
+from rehearsal.schemas import Block
+from rehearsal.values import UNKNOWN, Unknown, is_known
+
+# Which attributes force replacement is not in the bindings. Source: `ForceNew` in hashicorp/terraform-provider-google 6.50.0.
+IMMUTABLE: dict[str, list[str]] = json.loads((Path(__file__).parent / "immutable.json").read_text())
+
+PROJECT = "project"
+SERVICE = "google_project_service"
+
+# https://registry.terraform.io/providers/hashicorp/google/6.50.0/docs/guides/provider_reference#attribution-label
+ATTRIBUTION = {"goog-terraform-provisioned": "true"}
+
+
+class ApiError(Exception):
+    """A Google API's answer that is not success. https://cloud.google.com/apis/design/errors"""
+
+    def __init__(self, code: int, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.text = f"googleapi: Error {code}: {message}" + (f", {reason}" if reason else "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """A resource about to be created (`prior` is None), updated or deleted (`planned` is None), under its full name."""
+
+    client: Client
+    name: str
+    prior: Attributes | None
+    planned: Attributes | None
+
+    @property
+    def values(self) -> Attributes:
+        """The attributes as they will be, or for a deletion as they are."""
+        values = self.prior if self.planned is None else self.planned
+        assert values is not None
+        return values
+
+    def get(self, type_: str, name: str) -> Attributes | None:
+        """Another object of the cloud by its full name."""
+        return self.client.cloud.get(type_, name)
+
+    @property
+    def project(self) -> str:
+        return str(self.values.get("project") or self.client.settings.get("project") or "")
+
+
+Check = Callable[[Change], None]
+
+
+def nothing(_: Change) -> Attributes:
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoogleKind:
+    """A Google resource type, declared rather than programmed.
+
+    path      its full name, with {attribute} in it; also its Terraform id and the form that import takes
+    word      what the provider calls it in errors: "Error creating Subnetwork: ..."
+    service   the API that must be on before anything happens to it
+    checks    rules for creating and updating; `removal` for deleting
+    computed  values that the server decides
+    known     values that the provider can plan before it asks the server
+    state_only attributes that the cloud does not have
+    gone      what else goes with it
+    replaced_by attributes that force replacement only sometimes
+    merges    creating what exists already changes nothing and is no error (a member of a role, a service that is on)
+    """
+
+    type_: str
+    path: str
+    word: str
+    service: str
+    checks: Sequence[Check] = ()
+    removal: Sequence[Check] = ()
+    computed: Callable[[Change], Attributes] = nothing
+    known: Callable[[Client, Attributes], Attributes] = lambda _client, _planned: {}
+    state_only: tuple[str, ...] = ()
+    labels: str = "labels"
+    merges: bool = False
+    exists: str = "The resource '{name}' already exists"
+    gone: Callable[[Change], None] = lambda _: None
+    replaced_by: Callable[[Attributes, Attributes], tuple[str, ...]] = lambda _prior, _planned: ()
+
+    def immutable(self, prior: Attributes, planned: Attributes) -> tuple[str, ...]:
+        return (*IMMUTABLE.get(self.type_, ()), *self.replaced_by(prior, planned))
+
+    def identity(self, client: Client, values: Attributes) -> str:
+        """The full name. A reference in it ("network": id or self link) counts with its last part."""
+        parts = {}
+        for part in re.findall(r"\{(\w+)\}", self.path):
+            given = values.get(part)
+            if part in ("project", "region", "zone", "location") and (not given or isinstance(given, Unknown)):
+                given = client.settings.get("region" if part == "location" else part)
+            parts[part] = given if part in ("role", "member", "condition") else str(given or "").rsplit("/", 1)[-1]
+        return self.path.format_map(parts)
+
+    def plan(self, client: Client, block: Block, prior: Attributes | None, planned: Attributes) -> Attributes:
+        out = dict(planned)
+        if "project" in block.attributes and isinstance(out["project"], Unknown):
+            out["project"] = client.settings.get("project") or UNKNOWN
+        if self.labels in out and "effective_labels" in block.attributes:
+            out.update(_labels(client, prior, out.get(self.labels)))
+        for name, value in self.known(client, out).items():
+            if isinstance(out.get(name), Unknown):
+                out[name] = value
+        return out
+
+    def read(self, client: Client, block: Block, state: Attributes) -> Attributes | None:
+        found = client.cloud.get(self.type_, self.identity(client, state))
+        if found is None:
+            return None
+        return found | {name: state.get(name) for name in self._only_in_state(block)}
+
+    def create(self, client: Client, block: Block, planned: Attributes) -> Attributes:
+        with client.cloud.transaction():
+            change = Change(client=client, name=self.identity(client, planned), prior=None, planned=planned)
+            return self._write(change, block, "creating")
+
+    def update(self, client: Client, block: Block, prior: Attributes, planned: Attributes) -> Attributes:
+        with client.cloud.transaction():
+            change = Change(client=client, name=self.identity(client, prior), prior=prior, planned=planned)
+            if client.cloud.get(self.type_, change.name) is None:
+                raise Refusal(
+                    f"Error updating {self.word}: googleapi: Error 404: The resource '{change.name}' was not found, notFound"
+                )
+            return self._write(change, block, "updating")
+
+    def delete(self, client: Client, block: Block, prior: Attributes) -> None:
+        with client.cloud.transaction():
+            change = Change(client=client, name=self.identity(client, prior), prior=prior, planned=None)
+            if client.cloud.get(self.type_, change.name) is None:
+                return
+            try:
+                service_is_on(change, self.service)
+                for check in self.removal:
+                    check(change)
+            except ApiError as error:
+                raise Refusal(f"Error deleting {self.word}: {error.text}") from error
+            client.cloud.delete(self.type_, change.name)
+            self.gone(change)
+
+    def find(self, client: Client, id_: str) -> Attributes:
+        pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+)", re.escape(self.path))
+        wanted = [pattern, re.sub(r"^projects/\(\?P<project>\.\+\)/\w*/?", "", pattern), r"(?P<name>[^/]+)$"]
+        for form in wanted:
+            match = re.fullmatch(form, id_)
+            if match is not None:
+                return {"id": id_, "project": client.settings.get("project"), **match.groupdict()}
+        raise Refusal(f"Import id {id_!r} doesn't match any of the accepted formats: [{self.path}]")
+
+    def _write(self, change: Change, block: Block, doing: str) -> Attributes:
+        cloud = change.client.cloud
+        try:
+            service_is_on(change, self.service)
+            if change.prior is None and not self.merges and cloud.get(self.type_, change.name) is not None:
+                raise ApiError(
+                    409, self.exists.format(name=change.name, last=change.name.rsplit("/", 1)[-1]), "alreadyExists"
+                )
+            for check in self.checks:
+                check(change)
+        except ApiError as error:
+            raise Refusal(f"Error {doing} {self.word}: {error.text}") from error
+        assert change.planned is not None
+        decided = server_values(change) | self.computed(change)
+        settled = planning.settle(block, planning.overlay(change.planned, decided))
+        kept = {name: value for name, value in settled.items() if name not in self._only_in_state(block)}
+        cloud.put(self.type_, change.name, kept)
+        return settled
+
+    def _only_in_state(self, block: Block) -> list[str]:
+        return [*self.state_only, *(["timeouts"] if "timeouts" in block.blocks else [])]
+
+
+def server_values(change: Change) -> Attributes:
+    """What the server adds to most resources, under the names that most of them use."""
+    settings, values = change.client.settings, change.values
+    now = "2026-01-01T00:00:00.000-08:00"  # one moment for everything: two rehearsals of the same files are alike
+    return {
+        "id": change.name,
+        "self_link": f"https://www.googleapis.com/compute/v1/{change.name}",
+        "region": settings.get("region"),
+        "location": settings.get("region"),
+        "zone": settings.get("zone"),
+        "project": settings.get("project"),
+        "creation_timestamp": now,
+        "create_time": now,
+        "update_time": now,
+        "etag": hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:12],
+        "fingerprint": hashlib.sha256(change.name.encode()).hexdigest()[:12],
+    }
+
+
+def service_is_on(change: Change, service: str) -> None:
+    """An API answers only in a project that exists and has it enabled.
+
+    https://cloud.google.com/service-usage/docs/enabled-service#api-not-enabled
+    """
+    project = change.project
+    found = change.get(PROJECT, f"projects/{project}")
+    if found is None:
+        raise ApiError(403, f"Permission denied on resource project {project}.", "forbidden")
+    if change.get(SERVICE, f"projects/{project}/services/{service}") is None:
+        raise ApiError(
+            403,
+            f"{service} has not been used in project {found['number']} before or it is disabled. Enable it by visiting"
+            f" https://console.developers.google.com/apis/api/{service}/overview?project={project} then retry.",
+            "accessNotConfigured",
+        )
+
+
+def _labels(client: Client, prior: Attributes | None, labels: Any) -> Attributes:
+    """Labels of the resource, of Terraform, and in effect.
+
+    https://registry.terraform.io/providers/hashicorp/google/6.50.0/docs/guides/provider_reference#default_labels
+    """
+    if not is_known(labels):
+        return {"terraform_labels": UNKNOWN, "effective_labels": UNKNOWN}
+    before = (prior or {}).get("effective_labels") or {}
+    ours = dict(client.settings.get("default_labels") or {})
+    wanted = client.settings.get("add_terraform_attribution_label") is not False
+    always = client.settings.get("terraform_attribution_label_addition_strategy") == "PROACTIVE"
+    if wanted and (prior is None or always or ATTRIBUTION.keys() <= before.keys()):
+        ours |= ATTRIBUTION
+    ours |= labels or {}
+    dropped = ((prior or {}).get("terraform_labels") or {}).keys() - ours.keys()
+    kept = {key: value for key, value in before.items() if key not in dropped}
+    return {"terraform_labels": ours, "effective_labels": kept | ours}
+
+
+def reference(value: Any, path: str, client: Client, **parts: str) -> str:
+    """The full name behind a reference: a self link, a full name, or a bare name to be put into `path`."""
+    text = re.sub(r"^https://[^/]+/(?:compute/)?v\d\w*/|^//[^/]+/", "", str(value or ""))
+    if text.startswith("projects/"):
+        return text
+    defaults = {key: str(client.settings.get(key) or "") for key in ("project", "region", "zone")}
+    return path.format_map(defaults | parts | {"name": text.rsplit("/", 1)[-1]})
+
+
+def one(values: Attributes | None, name: str) -> Attributes:
+    """The block `name`, of which there is at most one, or an empty one."""
+    found = (values or {}).get(name)
+    if isinstance(found, list):
+        return found[0] if found and isinstance(found[0], dict) else {}
+    return found if isinstance(found, dict) else {}

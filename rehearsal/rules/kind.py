@@ -1,0 +1,86 @@
+"""What the protocol asks of a resource type, and what a rule gets to see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from rehearsal.cloud import Attributes, Cloud
+from rehearsal.schemas import Block
+from rehearsal.values import Value
+
+
+class Refusal(Exception):
+    """The cloud, the cluster or the provider says no. The message is what Terraform prints after "Error: "."""
+
+    def __init__(self, message: str, detail: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.detail = detail
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a rehearsal happens: its server's address, and the folder whose subfolders Terraform works in (`stacks/<stack>`)."""
+
+    address: str = ""
+    output: Path = Path()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Client:
+    """One configured provider: the cloud it talks to and the settings of its `provider` block (unknown ones are `Unknown`)."""
+
+    cloud: Cloud
+    settings: Attributes = field(default_factory=dict)
+    place: Place = field(default_factory=Place)
+    warn: Callable[[str], None] = lambda _: None
+
+
+class Kind(Protocol):
+    """One resource type.
+
+    All values are Terraform's: dicts by attribute name, lists of blocks. Each call raises `Refusal` to say no.
+    """
+
+    type_: str
+
+    def immutable(self, prior: Attributes, planned: Attributes) -> tuple[str, ...]:
+        """The attributes whose change replaces the resource ("node_config.spot")."""
+        ...
+
+    def plan(self, client: Client, block: Block, prior: Attributes | None, planned: Attributes) -> Attributes:
+        """`planned` with the values that the real provider knows before it asks the cloud."""
+        ...
+
+    def read(self, client: Client, block: Block, state: Attributes) -> Attributes | None:
+        """The resource as it is now, or None when it is gone."""
+        ...
+
+    def create(self, client: Client, block: Block, planned: Attributes) -> Attributes:
+        """Make it; what is still unknown in `planned` gets its value in the answer."""
+        ...
+
+    def update(self, client: Client, block: Block, prior: Attributes, planned: Attributes) -> Attributes:
+        """Change it in place."""
+        ...
+
+    def delete(self, client: Client, block: Block, prior: Attributes) -> None:
+        """Remove it; nothing happens when it is gone already."""
+        ...
+
+    def find(self, client: Client, id_: str) -> Attributes:
+        """For `terraform import`: the attributes that identify what has this id, enough for `read`."""
+        ...
+
+
+class Source(Protocol):
+    """One data source."""
+
+    type_: str
+
+    def read(self, client: Client, config: Attributes) -> dict[str, Value]:
+        """The whole value, with the configuration in it."""
+        ...

@@ -1,0 +1,35 @@
+"""The rehearsal's one process: the stand-in providers and the cloud's HTTP server, until its parent goes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from rehearsal import bindings, plugins
+from rehearsal.cloud import Cloud
+from rehearsal.provider import Provider, served
+from rehearsal.rules.kind import Place
+from rehearsal.rules.registry import KINDS, SOURCES
+
+
+def provider(name: str, *, cloud: Cloud, place: Place, cache: Path) -> Provider:
+    """The stand-in of one provider, with the schemas of every type that has rules."""
+    names = [bindings.PROVIDER, *KINDS[name], *(bindings.DATA + source for source in SOURCES.get(name, {}))]
+    found = bindings.read(name, names, cache)
+    return Provider(cloud=cloud, place=place, schemas_=served(found), kinds=KINDS[name], sources=SOURCES.get(name, {}))
+
+
+def main(database: str, output: str, cache: str) -> int:
+    """Serve; announce on stdout, as one line of JSON; end when stdin does, which is when the parent is gone."""
+    cloud = Cloud(Path(database))
+    place = Place(output=Path(output))
+    servers = {name: plugins.serve(provider(name, cloud=cloud, place=place, cache=Path(cache))) for name in KINDS}
+    addresses = {name: address for name, (_, address) in servers.items()}
+    print(json.dumps({"reattach": plugins.reattach(addresses)}), flush=True)
+    sys.stdin.read()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
