@@ -75,20 +75,22 @@ def prepare() -> None:
 
 
 class _Root(ModuleType):
-    """A binding's root package, whose body has not run. What is asked of it is imported then, or else the body runs."""
+    """A binding's root package, whose body has not run. A submodule that is asked of it is imported then."""
 
-    __spec__: ModuleSpec
+    def __init__(self, package: str, spec: ModuleSpec, folder: Path) -> None:
+        super().__init__(package)
+        self.__spec__ = spec
+        self.__file__ = spec.origin
+        self.__loader__ = spec.loader
+        self.__package__ = package
+        self.__path__ = [str(folder)]
+        # All that the body would make public.
+        self.__all__ = [entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("_")]
 
-    def __getattr__(self, name: str) -> object:
-        if name.startswith("__") and name != "__all__":
+    def __getattr__(self, name: str) -> ModuleType:
+        if name not in self.__all__:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        if importlib.util.find_spec(f"{self.__name__}.{name}"):
-            return importlib.import_module(f"{self.__name__}.{name}")
-        self.__class__ = ModuleType  # type: ignore[assignment]
-        loader = self.__spec__.loader
-        assert loader is not None
-        loader.exec_module(self)
-        return getattr(self, name)
+        return importlib.import_module(f"{self.__name__}.{name}")
 
 
 def _put_root(binding: Binding) -> None:
@@ -102,25 +104,12 @@ def _put_root(binding: Binding) -> None:
         if not (folder.parent / f"{package}-{version}.dist-info").is_dir():
             _warn(f"{package} is not version {version}")
             return
-    root = _Root(binding.package)
-    root.__spec__ = spec
-    root.__file__ = spec.origin
-    root.__loader__ = spec.loader
-    root.__package__ = binding.package
-    root.__path__ = [str(folder)]
+    root = _Root(binding.package, spec, folder)
     sys.modules[binding.package] = root
-    _tell_submodules(binding, folder)
-
-
-def _tell_submodules(binding: Binding, folder: Path) -> None:
-    """Tell jsii which Python module holds a type that the kernel returns before anything has imported it.
-
-    Newer bindings carry this map themselves; a submodule's name there is its Python name in camel case.
-    """
-    reference_map = importlib.import_module("jsii._reference_map")
-    names = (entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("_"))
-    reference_map._submodule_fqn_map.update(
-        {f"{binding.assembly}.{_camel_case(name)}": f"{binding.package}.{name}" for name in names}
+    # Tells jsii which module holds a type that the kernel returns before anything has imported it. Newer bindings carry
+    # this map themselves; the JavaScript name of a submodule is its Python name in camel case.
+    importlib.import_module("jsii._reference_map")._submodule_fqn_map.update(
+        {f"{binding.assembly}.{_camel_case(name)}": f"{binding.package}.{name}" for name in root.__all__}
     )
 
 
@@ -130,20 +119,21 @@ def _camel_case(name: str) -> str:
 
 
 def _kernel_environment(*, lazy: bool) -> dict[str, str]:
-    """What to set for the kernel: our node, our package cache, the hook. What the user has set stays as it is."""
-    wanted: dict[str, str] = {}
+    """What to set for the kernel: our node, our package cache, the hook. What the user has set is kept."""
+    wanted = {}
+    # What Node 22 calls deprecated is in cdktf 0.21 itself: no user can do anything about it.
+    options = [os.environ.get("NODE_OPTIONS", ""), "--no-deprecation"]
     if NODE.exists() and "JSII_NODE" not in os.environ:
         wanted["JSII_NODE"] = str(NODE)
     cache = Path(os.environ.get("JSII_RUNTIME_PACKAGE_CACHE_ROOT", CACHE))
-    if not os.access(cache, os.W_OK):
-        # jsii would end with an error on a cache that it cannot write; its own default place is slower and works.
-        return wanted
-    wanted["JSII_RUNTIME_PACKAGE_CACHE_ROOT"] = str(cache)
-    # The kernel makes its runtime index in the background, and dies before that is done when all else is fast. Without
-    # an index every run is slow for ever. So a cache without one is filled the plain way first (as setup does).
-    if lazy and all(binding.runtime_index(cache) for binding in BINDINGS):
-        hook = f"--require {json.dumps(str(HOOK))}"
-        wanted["NODE_OPTIONS"] = f"{os.environ.get('NODE_OPTIONS', '')} {hook}".strip()
+    # jsii ends with an error on a cache that it cannot write; its own default place is slower, and works.
+    if os.access(cache, os.W_OK):
+        wanted["JSII_RUNTIME_PACKAGE_CACHE_ROOT"] = str(cache)
+        # The kernel makes its runtime index in the background, and ends before that is done when all else is fast.
+        # Without an index every run is slow, for ever. So a cache without one is first filled the plain way.
+        if lazy and all(binding.runtime_index(cache) for binding in BINDINGS):
+            options.append(f"--require {json.dumps(str(HOOK), ensure_ascii=False)}")
+    wanted["NODE_OPTIONS"] = " ".join(options).strip()
     return wanted
 
 
