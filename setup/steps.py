@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
 
 
 class SetupError(Exception):
@@ -112,10 +112,26 @@ def say(line: str) -> None:
 
 @contextmanager
 def progress(doing: str) -> Iterator[None]:
-    """Tell what is being done before it starts, and how long it took once it is done."""
-    say(f"{doing} ...")
+    """Tell what is being done, counting the seconds on a terminal, and how long it took once it is done."""
     started = time.monotonic()
-    yield
+    over = threading.Event()
+
+    def count() -> None:
+        while not over.wait(1):
+            print(f"\rsetup: {doing} ... {time.monotonic() - started:.0f} s", end="", flush=True)
+
+    counter = threading.Thread(target=count, daemon=True)
+    terminal = sys.stdout.isatty()
+    print(f"setup: {doing} ...", end="" if terminal else "\n", flush=True)
+    if terminal:
+        counter.start()
+    try:
+        yield
+    finally:
+        over.set()
+        if terminal:
+            counter.join()
+            print("\r\033[K", end="", flush=True)
     say(f"{doing}: {time.monotonic() - started:.0f} s")
 
 
@@ -134,6 +150,7 @@ def run(command: Sequence[str | Path], *, layout: Layout, cwd: Path | None = Non
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
+        close_fds=False,
     )
     with layout.log.open("a") as log:
         log.write(f"$ {' '.join(words)}\n{ended.stdout}[exit code {ended.returncode}]\n")
@@ -152,7 +169,7 @@ class CommandFailed(SetupError):
 
 
 def clean_environment(layout: Layout) -> dict[str, str]:
-    """The process environment less what would make pip, node or Python install elsewhere or leave bytecode out."""
+    """The process environment less what would make Python, pip, node or jsii put things elsewhere."""
     unwanted = {
         "PYTHONDONTWRITEBYTECODE",
         "PYTHONHOME",
@@ -165,6 +182,9 @@ def clean_environment(layout: Layout) -> dict[str, str]:
         "PIP_REQUIRE_VIRTUALENV",
         "NODE_OPTIONS",
         "VIRTUAL_ENV",
+        "JSII_NODE",
+        "JSII_RUNTIME_PACKAGE_CACHE",
+        "JSII_RUNTIME_PACKAGE_CACHE_ROOT",
         "TPUENV_PLAIN_BINDINGS",
     }
     kept = {name: value for name, value in os.environ.items() if name not in unwanted}
@@ -177,8 +197,3 @@ def write_program(file: Path, text: str) -> None:
     new.write_text(text)
     new.chmod(0o755)
     os.replace(new, file)
-
-
-def fail(reason: object) -> int:
-    print(f"setup: {reason}", file=sys.stderr, flush=True)
-    return 1

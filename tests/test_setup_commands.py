@@ -1,0 +1,74 @@
+"""`.venv/bin/cdktf` and `.venv/bin/tpuenv` work from any folder, with the environment's own programs first."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from setup.cdktf_cli import UNREACHABLE as NPM_UNREACHABLE
+from setup.install import STEPS
+from setup.packages import UNREACHABLE as PIP_UNREACHABLE
+from setup.steps import Layout
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    """An environment in a folder whose name needs quoting, with a node that tells what it was started with."""
+    layout = Layout(root=tmp_path / 'it\'s a "folder" $HOME')
+    layout.bin.mkdir(parents=True)
+    layout.python.symlink_to(sys.executable)
+    layout.node.write_text(
+        f"#!{sys.executable}\nimport json, os, sys\nprint(json.dumps([sys.argv[1:], dict(os.environ)]))\n"
+    )
+    layout.node.chmod(0o755)
+    (commands,) = (step for step in STEPS if step.name == "commands")
+    commands.install(layout)
+    return layout
+
+
+def test_cdktf_runs_on_the_environments_node_with_its_programs_first_on_path(layout: Layout, tmp_path: Path) -> None:
+    out = subprocess.run(
+        [layout.bin / "cdktf", "deploy", "*", "an argument"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    arguments, environment = json.loads(out.stdout)
+    cli = str(layout.node_modules / "cdktf-cli" / "bundle" / "bin" / "cdktf")
+    assert arguments == [cli, "deploy", "*", "an argument"]
+    assert environment["PATH"].split(os.pathsep)[0] == str(layout.bin)
+    assert environment["CHECKPOINT_DISABLE"] == "1"
+
+
+def test_cdktf_asks_the_checkpoint_service_when_told_to(layout: Layout) -> None:
+    settings = {**os.environ, "CHECKPOINT_DISABLE": ""}
+    out = subprocess.run([layout.bin / "cdktf"], env=settings, capture_output=True, text=True, check=True)
+    assert json.loads(out.stdout)[1]["CHECKPOINT_DISABLE"] == ""
+
+
+def test_tpuenv_runs_the_projects_program_wherever_it_is_called(layout: Layout, tmp_path: Path) -> None:
+    for root, says in ((layout.root, "ours"), (tmp_path, "another")):
+        (root / "cli").mkdir()
+        (root / "cli" / "__init__.py").touch()
+        (root / "cli" / "__main__.py").write_text(
+            f"import os, sys; print('{says}', sys.argv[1:], os.getcwd() == {str(tmp_path)!r}); sys.exit(2)"
+        )
+    out = subprocess.run(
+        [layout.bin / "tpuenv", "rehearse", "a b"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (out.returncode, out.stdout, out.stderr) == (2, "ours ['rehearse', 'a b'] True\n", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "signs"),
+    [
+        ("ERROR: No matching distribution found for ast-serialize==0.13.1", PIP_UNREACHABLE),
+        ("Failed to establish a new connection: [Errno 111] Connection refused", PIP_UNREACHABLE),
+        ("npm error code ENOTFOUND", NPM_UNREACHABLE),
+        ("npm error FetchError: request failed, reason: connect ECONNREFUSED 127.0.0.1:9", NPM_UNREACHABLE),
+    ],
+)
+def test_a_missing_network_is_known_by_what_pip_and_npm_say(words: str, signs: tuple[str, ...]) -> None:
+    assert any(sign in words for sign in signs)

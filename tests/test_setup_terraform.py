@@ -1,0 +1,126 @@
+"""Which Terraform the setup takes, and that a download is what was published."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import itertools
+import os
+import platform
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from setup import terraform
+from setup.steps import Layout, SetupError
+
+
+@pytest.fixture
+def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
+    """An empty environment, a PATH of one empty folder (and the system's, for sh), and downloads that reach nobody."""
+    (tmp_path / "repo" / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / "on the path").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "on the path"))
+    monkeypatch.setattr(terraform, "DOWNLOADS", "http://127.0.0.1:9/terraform")
+    return Layout(root=tmp_path / "repo")
+
+
+def program(folder: Path, name: str, *, version: str) -> None:
+    """A program that answers `version -json` as Terraform and OpenTofu do, and repeats its arguments otherwise."""
+    file = folder / name
+    file.write_text(
+        "#!/bin/sh\n"
+        f"""if [ "$1" = version ]; then echo '{{"terraform_version": "{version}", "platform": "x"}}'; exit 0; fi\n"""
+        f"""echo {name} "$@"\n"""
+    )
+    file.chmod(0o755)
+
+
+def run(layout: Layout, *arguments: str) -> str:
+    return subprocess.run([layout.bin / "terraform", *arguments], capture_output=True, text=True, check=True).stdout
+
+
+def on_path(layout: Layout) -> Path:
+    return layout.root.parent / "on the path"
+
+
+@pytest.mark.parametrize("version", ["1.6.0", "1.11.4", "1.13.0-rc1", "2.0.0"])
+def test_the_terraform_on_path_is_taken(layout: Layout, version: str) -> None:
+    program(on_path(layout), "terraform", version=version)
+    program(on_path(layout), "tofu", version="1.10.0")
+    assert terraform.install(layout) == f"Terraform v{version} ({on_path(layout) / 'terraform'})"
+    assert run(layout, "plan", "-out=a file") == "terraform plan -out=a file\n"
+
+
+def test_opentofu_is_taken_where_terraform_is_too_old(layout: Layout) -> None:
+    program(on_path(layout), "terraform", version="1.5.7")
+    program(on_path(layout), "tofu", version="1.6.2")
+    assert terraform.install(layout).startswith("OpenTofu v1.6.2")
+    assert run(layout, "apply") == "tofu apply\n"
+
+
+def test_a_terraform_that_does_not_run_is_passed_over(layout: Layout) -> None:
+    (on_path(layout) / "terraform").write_text("#!/bin/sh\nexit 1\n")
+    (on_path(layout) / "terraform").chmod(0o755)
+    program(on_path(layout), "tofu", version="1.10.0")
+    assert terraform.install(layout).startswith("OpenTofu")
+
+
+def test_the_environments_own_terraform_is_not_taken_for_one_on_path(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(on_path(layout), "terraform", version="1.11.4")
+    monkeypatch.setenv("PATH", f"{layout.bin}{os.pathsep}{os.environ['PATH']}")
+    terraform.install(layout)
+    terraform.install(layout)
+    assert run(layout, "apply") == "terraform apply\n"
+
+
+def test_without_any_one_line_says_what_was_found_and_what_to_install(layout: Layout) -> None:
+    program(on_path(layout), "terraform", version="1.5.7")
+    with pytest.raises(SetupError) as refused:
+        terraform.install(layout)
+    message = str(refused.value)
+    assert "\n" not in message
+    assert "Terraform or OpenTofu 1.6 or newer" in message
+    assert f"{on_path(layout) / 'terraform'} is Terraform v1.5.7" in message
+    assert "cannot be downloaded" in message
+    assert not (layout.bin / "terraform").exists()
+
+
+def test_a_platform_without_a_pinned_release_is_named(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    with pytest.raises(SetupError, match=r"no pinned release for \w+_riscv64"):
+        terraform.install(layout)
+
+
+def release(content: bytes) -> bytes:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("LICENSE.txt", "BUSL")
+        file.writestr("terraform", content)
+    return archive.getvalue()
+
+
+def test_a_download_that_is_what_was_published_is_unpacked(layout: Layout) -> None:
+    archive = release(b"#!/bin/sh\necho downloaded\n")
+    terraform.unpack(archive, expected=hashlib.sha256(archive).hexdigest(), target=layout.bin / "terraform")
+    assert run(layout) == "downloaded\n"
+
+
+def test_a_download_that_is_not_what_was_published_is_refused(layout: Layout) -> None:
+    expected = hashlib.sha256(release(b"real")).hexdigest()
+    with pytest.raises(SetupError, match="is not what was published"):
+        terraform.unpack(release(b"forged"), expected=expected, target=layout.bin / "terraform")
+    assert list(layout.bin.iterdir()) == []
+
+
+def test_another_terraform_on_path_is_a_change(layout: Layout) -> None:
+    seen = [terraform.inputs(layout)]
+    for name, version in (("tofu", "1.10.0"), ("terraform", "1.11.4"), ("terraform", "1.12.10")):
+        program(on_path(layout), name, version=version)
+        seen.append(terraform.inputs(layout))
+    assert all(before != after for before, after in itertools.pairwise(seen))
+    assert seen[-1] == terraform.inputs(layout)
