@@ -94,12 +94,12 @@ def _ranges(settings: Settings) -> dict[str, IPv4Network]:
 
 def _prohibited(ranges: dict[str, IPv4Network]) -> Iterator[Problem]:
     for key, network in ranges.items():
-        for prohibited in _PROHIBITED:
-            if network.overlaps(prohibited):
-                yield Problem(
-                    keys=(key,),
-                    message=f"'{network}' overlaps {prohibited}, which Google keeps; use a range of 10.0.0.0/8",
-                )
+        kept = next((each for each in _PROHIBITED if each.overlaps(network)), None)
+        if kept:
+            yield Problem(
+                keys=(key,),
+                message=f"'{network}' overlaps {kept}, which Google keeps; use a range of 10.0.0.0/8",
+            )
 
 
 def _overlaps(ranges: dict[str, IPv4Network]) -> Iterator[Problem]:

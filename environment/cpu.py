@@ -75,7 +75,7 @@ _SERIES = {
 
 def cpu_machine_type(name: str) -> CpuMachineType:
     """What a machine type has: `n2-standard-8` has 8 vCPU and 32 GB. Raises UnknownCpuMachineType."""
-    match = re.fullmatch(r"([a-z0-9]+)-([a-z]+)-([0-9]{1,4})", name)
+    match = re.fullmatch(r"([a-z0-9]+)-([a-z]+)-([1-9][0-9]{0,3})", name)
     series = _SERIES.get(match.group(1)) if match else None
     if match is None or series is None:
         raise UnknownCpuMachineType(

@@ -127,9 +127,10 @@ class _Use:
 
 # Limits: Compute Engine, Cloud Storage and Artifact Registry names 63 (bucket names without dots), GKE cluster and node
 # pool names 40, service account ids 30, Helm release names 53.
-def _uses(names: Names, groups: Iterable[PoolGroup], teams: Iterable[Team]) -> list[_Use]:
+def _uses(settings: Settings, groups: Iterable[PoolGroup], teams: Iterable[Team]) -> list[_Use]:
+    names = names_of(settings)
     prefix = ("RESOURCE_PREFIX",)
-    state_bucket_keys = ("TF_STATE_BUCKET", "RESOURCE_PREFIX", "PROJECT_ID")
+    state_bucket_keys = ("TF_STATE_BUCKET",) if settings.tf_state_bucket else ("RESOURCE_PREFIX", "PROJECT_ID")
     return [
         _Use(kind="service account", name=names.node_account, longest=30, keys=prefix),
         _Use(kind="cluster", name=names.cluster, longest=40, keys=prefix),
@@ -159,7 +160,7 @@ def name_problems(settings: Settings, groups: Iterable[PoolGroup], teams: Iterab
     """Names that are too long, that Cloud Storage refuses, or that two things would share."""
     names = names_of(settings)
     teams = tuple(teams)
-    uses = _uses(names, groups, teams)
+    uses = _uses(settings, groups, teams)
     found = _too_long(uses)
     found += [problem for use in uses if use.kind == "bucket" for problem in _bucket_problems(use, settings)]
     found += [
@@ -175,13 +176,11 @@ def name_problems(settings: Settings, groups: Iterable[PoolGroup], teams: Iterab
 
 
 def _too_long(uses: list[_Use]) -> list[Problem]:
-    """One problem for each key to change: the name that is furthest over its limit."""
-    worst: dict[str, _Use] = {}
-    for use in uses:
-        excess = len(use.name) - use.longest
-        key = use.keys[0]
-        if excess > 0 and (key not in worst or excess > len(worst[key].name) - worst[key].longest):
-            worst[key] = use
+    """One problem for each set of keys: the name that is furthest over its limit."""
+    worst: dict[tuple[str, ...], _Use] = {}
+    for use in sorted(uses, key=lambda use: use.longest - len(use.name)):
+        if len(use.name) > use.longest:
+            worst.setdefault(use.keys, use)
     return [
         Problem(
             keys=use.keys,

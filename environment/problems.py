@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_SHOWN = 60
+_SHOWN = 80
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class Refused(ValueError):
         self.problems = problems
 
 
-def quoted(value: str) -> str:
+def quoted(value: str, *, longest: int = _SHOWN) -> str:
     """The value for a message: in quotes, shortened, and with anything a terminal cannot show written as an escape."""
-    shown = value if len(value) <= _SHOWN else value[: _SHOWN - 3] + "..."
+    shown = value if len(value) <= longest else value[: longest - 3] + "..."
     return "'" + "".join(char if char.isprintable() else ascii(char)[1:-1] for char in shown) + "'"

@@ -38,7 +38,7 @@ def read_vars_file(path: Path) -> VarsFile:
         with path.open("rb") as stream:
             raw = stream.read(_MAX_BYTES + 1)
     except FileNotFoundError:
-        return _unreadable(name, f"there is no such file: {quoted(str(path))}")
+        return _unreadable(name, f"there is no such file in {quoted(str(path.absolute().parent), longest=1000)}")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         return _unreadable(name, f"cannot be read: {reason}")
