@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from fractions import Fraction
 
 # https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
@@ -19,13 +20,20 @@ class NotAQuantity(ValueError):
     """Text that Kubernetes would not take for a quantity."""
 
 
+def brief(value: object) -> str:
+    """A value for a message, however large or nested it is."""
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # a whole number of more digits than Python writes
+        return "a number of thousands of digits"
+
+
 def parse(value: object) -> Fraction:
     """The number that a quantity stands for: "500m" is 1/2, "1Ki" is 1024. Raises NotAQuantity."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise NotAQuantity(f"{value!r} is not a quantity such as 4, 500m or 64Gi")
-    match = _QUANTITY.fullmatch(str(value))
+    known = isinstance(value, (float, str)) or (type(value) is int and value.bit_length() < 128)
+    match = _QUANTITY.fullmatch(str(value)) if known else None
     if match is None:
-        raise NotAQuantity(f"{str(value)[:60]!r} is not a quantity such as 4, 500m or 64Gi")
+        raise NotAQuantity(f"{brief(value)} is not a quantity such as 4, 500m or 64Gi")
     sign, digits, suffix = match.groups()
     number = Fraction(digits.rstrip(".") or "0")
     if suffix in _BINARY:

@@ -1,0 +1,274 @@
+"""The queue objects of a cluster, read once: flavors, queues, quotas, and what is in use. The arithmetic is Kueue's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from environment.admission.manifest import Field
+from environment.admission.result import TPU, FlavorResource
+from environment.queues import (
+    ACCELERATOR_LABEL,
+    NODE_CHIPS_ANNOTATION,
+    NODE_CPU_ANNOTATION,
+    NODE_MEMORY_ANNOTATION,
+    TOPOLOGY_LABEL,
+)
+from environment.tpu import MACHINE_TYPES, UnknownTpuType, slice_for
+
+ZERO = Fraction(0)
+Amounts = dict[FlavorResource, Fraction]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """A slice, as its flavor's labels and annotations tell it."""
+
+    accelerator: str
+    topology: str
+    hosts: int
+    chips_per_host: int
+
+    def __str__(self) -> str:
+        return f"{self.accelerator} {self.topology}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flavor:
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Field, ...]
+    tolerations: tuple[Field, ...]
+    node: Mapping[str, Fraction]  # what one node gives to a pod, where the flavor says so
+
+    def shapes(self) -> list[Shape]:
+        """The slices it can be: one where the annotation tells the chips of a host, else all that the labels allow."""
+        accelerator, topology = self.labels.get(ACCELERATOR_LABEL, ""), self.labels.get(TOPOLOGY_LABEL, "")
+        sides = topology.split("x")
+        if not accelerator or not all(side.isascii() and side.isdigit() for side in sides):
+            return []
+        chips = math.prod(map(int, sides))
+        on_host = int(self.node.get(TPU, ZERO))
+        per_host = [on_host] if on_host else _catalogue(accelerator, topology)
+        return [
+            Shape(accelerator=accelerator, topology=topology, hosts=chips // each, chips_per_host=each)
+            for each in per_host
+            if chips and chips % each == 0
+        ]
+
+
+def _catalogue(accelerator: str, topology: str) -> list[int]:
+    """Chips per host of the machine types with this accelerator that can carry the topology."""
+    found = []
+    for machine in MACHINE_TYPES:
+        if machine.accelerator != accelerator or machine.chips_per_host in found:
+            continue
+        try:
+            found.append(slice_for(f"{machine.name}-{topology}").chips_per_host)
+        except UnknownTpuType:
+            continue
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quota:
+    nominal: Fraction
+    borrowing_limit: Fraction | None
+    lending_limit: Fraction | None
+
+    @property
+    def local(self) -> Fraction:
+        """What is never lent to the cohort."""
+        return ZERO if self.lending_limit is None else max(ZERO, self.nominal - self.lending_limit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterQueue:
+    name: str
+    cohort: str
+    selector: Field
+    resource_groups: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]  # (resources, flavors in order)
+    quotas: Mapping[FlavorResource, Quota]
+    stop_policy: str
+    when_can_borrow: str
+    when_can_preempt: str
+    preference: str
+    within_cluster_queue: str
+    reclaim_within_cohort: str
+    admission_checks: tuple[tuple[str, tuple[str, ...]], ...]  # (name, flavors or none for all)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Admitted:
+    """A Workload that holds quota."""
+
+    name: str
+    cluster_queue: str
+    priority: int
+    since: str
+    usage: Mapping[FlavorResource, Fraction]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalQueue:
+    cluster_queue: str
+    stop_policy: str
+
+
+@dataclass(kw_only=True)
+class Cluster:
+    flavors: dict[str, Flavor] = field(default_factory=dict)
+    cluster_queues: dict[str, ClusterQueue] = field(default_factory=dict)
+    local_queues: dict[tuple[str, str], LocalQueue] = field(default_factory=dict)  # by namespace and name
+    namespaces: dict[str, dict[str, str]] = field(default_factory=dict)  # labels by name; empty if none were given
+    priorities: dict[str, int] = field(default_factory=dict)
+    admitted: tuple[Admitted, ...] = ()
+
+    def quota(self, queue: str, key: FlavorResource) -> Quota:
+        none = Quota(nominal=ZERO, borrowing_limit=None, lending_limit=None)
+        return self.cluster_queues[queue].quotas.get(key, none)
+
+    def used(self, queue: str, key: FlavorResource) -> Fraction:
+        return sum((each.usage.get(key, ZERO) for each in self.admitted if each.cluster_queue == queue), ZERO)
+
+    def members(self, queue: str) -> list[str]:
+        """The ClusterQueues of the same cohort, itself included."""
+        cohort = self.cluster_queues[queue].cohort
+        return [
+            name for name, each in self.cluster_queues.items() if name == queue or (cohort and each.cohort == cohort)
+        ]
+
+    def available(self, queue: str, key: FlavorResource) -> Fraction:
+        """What is free for this queue now, with what it may borrow (pkg/cache/scheduler/resource_node.go)."""
+        quota, used = self.quota(queue, key), self.used(queue, key)
+        if not self.cluster_queues[queue].cohort:
+            return max(ZERO, quota.nominal - used)
+        shared = self._lendable(queue, key) - sum(
+            (max(ZERO, self.used(each, key) - self.quota(each, key).local) for each in self.members(queue)), ZERO
+        )
+        if quota.borrowing_limit is not None:
+            in_cohort = quota.nominal - quota.local
+            shared = min(in_cohort - max(ZERO, used - quota.local) + quota.borrowing_limit, shared)
+        return max(ZERO, max(ZERO, quota.local - used) + shared)
+
+    def potential(self, queue: str, key: FlavorResource) -> Fraction:
+        """The most this queue could ever have, with nobody else there (potentialAvailable)."""
+        quota = self.quota(queue, key)
+        if not self.cluster_queues[queue].cohort:
+            return quota.nominal
+        most = quota.local + self._lendable(queue, key)
+        return most if quota.borrowing_limit is None else min(quota.nominal + quota.borrowing_limit, most)
+
+    def borrowed(self, queue: str, key: FlavorResource, more: Fraction) -> Fraction:
+        """How much of `more` is beyond the queue's own quota."""
+        beyond = self.used(queue, key) + more - self.quota(queue, key).nominal
+        return max(ZERO, min(more, beyond)) if self.cluster_queues[queue].cohort else ZERO
+
+    def over_nominal(self, queue: str, keys: Iterable[FlavorResource]) -> bool:
+        return any(self.used(queue, key) > self.quota(queue, key).nominal for key in keys)
+
+    def _lendable(self, queue: str, key: FlavorResource) -> Fraction:
+        quotas = (self.quota(each, key) for each in self.members(queue))
+        return sum((quota.nominal - quota.local for quota in quotas), ZERO)
+
+
+def read_cluster(objects: Iterable[Mapping[str, Any]]) -> Cluster:
+    """The cluster that these objects make. Kinds that have no part in admission are passed over."""
+    cluster = Cluster()
+    admitted = []
+    for each in objects:
+        whole = Field(each)
+        kind, name = whole.get("kind").text(), whole.get("metadata", "name").text()
+        spec = whole.get("spec")
+        if kind == "ResourceFlavor":
+            cluster.flavors[name] = _flavor(name, whole)
+        elif kind == "ClusterQueue":
+            cluster.cluster_queues[name] = _cluster_queue(name, spec)
+        elif kind == "LocalQueue":
+            cluster.local_queues[whole.get("metadata", "namespace").text(), name] = LocalQueue(
+                cluster_queue=spec.get("clusterQueue").text(), stop_policy=spec.get("stopPolicy").text("None")
+            )
+        elif kind == "Namespace":
+            cluster.namespaces[name] = whole.get("metadata", "labels").texts()
+        elif kind == "WorkloadPriorityClass":
+            cluster.priorities[name] = whole.get("value").integer(0, lowest=-(2**31))
+        elif kind == "Workload" and (holder := _admitted(name, whole)):
+            admitted.append(holder)
+    cluster.admitted = tuple(admitted)
+    return cluster
+
+
+def _flavor(name: str, whole: Field) -> Flavor:
+    spec, annotations = whole.get("spec"), whole.get("metadata", "annotations")
+    keys = {"cpu": NODE_CPU_ANNOTATION, "memory": NODE_MEMORY_ANNOTATION, TPU: NODE_CHIPS_ANNOTATION}
+    node = {resource: annotations.get(key).quantity() for resource, key in keys.items()}
+    return Flavor(
+        name=name,
+        labels=spec.get("nodeLabels").texts(),
+        taints=tuple(spec.get("nodeTaints").items()),
+        tolerations=tuple(spec.get("tolerations").items()),
+        node={resource: amount for resource, amount in node.items() if amount is not None},
+    )
+
+
+def _cluster_queue(name: str, spec: Field) -> ClusterQueue:
+    groups, quotas = [], {}
+    for group in spec.get("resourceGroups").items():
+        flavors = group.get("flavors").items()
+        for flavor in flavors:
+            for resource in flavor.get("resources").items():
+                key = flavor.get("name").text(), resource.get("name").text()
+                quotas[key] = Quota(
+                    nominal=resource.get("nominalQuota").quantity() or ZERO,
+                    borrowing_limit=resource.get("borrowingLimit").quantity(),
+                    lending_limit=resource.get("lendingLimit").quantity(),
+                )
+        resources = tuple(each.text() for each in group.get("coveredResources").items())
+        groups.append((resources, tuple(flavor.get("name").text() for flavor in flavors)))
+    fungibility, preemption = spec.get("flavorFungibility"), spec.get("preemption")
+    checks = spec.get("admissionChecksStrategy", "admissionChecks").items()
+    return ClusterQueue(
+        name=name,
+        cohort=spec.get("cohortName").text(),
+        selector=spec.get("namespaceSelector"),
+        resource_groups=tuple(groups),
+        quotas=quotas,
+        stop_policy=spec.get("stopPolicy").text("None"),
+        when_can_borrow=fungibility.get("whenCanBorrow").text("MayStopSearch"),
+        when_can_preempt=fungibility.get("whenCanPreempt").text("TryNextFlavor"),
+        preference=fungibility.get("preference").text("BorrowingOverPreemption"),
+        within_cluster_queue=preemption.get("withinClusterQueue").text("Never"),
+        reclaim_within_cohort=preemption.get("reclaimWithinCohort").text("Never"),
+        admission_checks=tuple(
+            (check.get("name").text(), tuple(each.text() for each in check.get("onFlavors").items()))
+            for check in checks
+        ),
+    )
+
+
+def _admitted(name: str, whole: Field) -> Admitted | None:
+    """The quota that a Kueue Workload holds: from `status.admission` until it is finished."""
+    status = whole.get("status")
+    conditions = {each.get("type").text(): each for each in status.get("conditions").items()}
+    finished = conditions.get("Finished")
+    admission = status.get("admission")
+    if admission.value is None or (finished and finished.get("status").text() == "True"):
+        return None
+    usage: Amounts = {}
+    for pod_set in admission.get("podSetAssignments").items():
+        amounts = pod_set.get("resourceUsage").quantities()
+        for resource, flavor in pod_set.get("flavors").texts().items():
+            key = (flavor, resource)
+            usage[key] = usage.get(key, ZERO) + amounts.get(resource, ZERO)
+    reserved = conditions.get("QuotaReserved")
+    namespace = whole.get("metadata", "namespace").text()
+    return Admitted(
+        name=f"{namespace}/{name}",
+        cluster_queue=admission.get("clusterQueue").text(),
+        priority=whole.get("spec", "priority").integer(0, lowest=-(2**31)),
+        since=reserved.get("lastTransitionTime").text() if reserved else "",
+        usage=usage,
+    )

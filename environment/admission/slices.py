@@ -1,0 +1,142 @@
+"""What a TPU slice asks of the pods on it, and a node of every pod: what Kueue does not look at, and GKE insists on.
+
+Facts: GKE, "About TPUs in GKE" and "Deploy TPU workloads in GKE Standard": pods ask for all chips of their host, a
+multi-host slice runs one pod on each host, its pods are indexed, and the node labels tell accelerator and topology.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from environment.admission.cluster import ZERO, Flavor, Shape
+from environment.admission.manifest import EXCLUSIVE_TOPOLOGY, PodSet, Workload
+from environment.admission.result import TPU, Reason, Verdict, amount
+from environment.queues import ACCELERATOR_LABEL, TOPOLOGY_LABEL
+
+
+def shape_of(flavor: Flavor, pods: PodSet) -> Shape | None:
+    """The slice these pods would run on: of several that the labels allow, the one that suits them."""
+    shapes = flavor.shapes()
+    suits = [shape for shape in shapes if shape.chips_per_host == pods.requests.get(TPU)]
+    return next(iter([*suits, *shapes]), None)
+
+
+def slices_used(shape: Shape, pods: PodSet) -> int:
+    return pods.count // shape.hosts
+
+
+def problems(pods: PodSet, flavor: Flavor) -> Iterator[Reason]:
+    """Why these pods would stay pending, or start and hang, on nodes of this flavor although Kueue admits them."""
+    shape = shape_of(flavor, pods)
+    if pods.requests.get(TPU) and shape:
+        yield from _chips(pods, shape)
+        yield from _hosts(pods, shape)
+    for resource in ("cpu", "memory"):
+        asked, has = pods.requests.get(resource, ZERO), flavor.node.get(resource)
+        if has is not None and asked > has:
+            yield _never(
+                "node-too-small",
+                pods.name,
+                f"each pod asks for {amount(resource, asked)}; a node of flavor {flavor.name} has "
+                f"{amount(resource, has)} for pods",
+                f"ask for {amount(resource, has)} or less",
+            )
+
+
+def without_chips(pods: PodSet) -> Iterator[Reason]:
+    """Pods that are sent to TPU hosts and ask for no chips: Kueue counts them as CPU pods."""
+    keys = [key for key in (ACCELERATOR_LABEL, TOPOLOGY_LABEL) if key in pods.node_selector]
+    if keys and not pods.requests.get(TPU):
+        yield _never(
+            "no-chips-requested",
+            pods.name,
+            f"selects TPU nodes by {keys[0]} but requests no {TPU}",
+            f"set requests and limits of {TPU} to the chips of a host",
+        )
+
+
+def exclusive_cpu_pods(workload: Workload) -> Iterator[Reason]:
+    """JobSet gives every replicated job under the annotation a node pool that no other JobSet has a pod in."""
+    for pods in workload.pod_sets:
+        if pods.exclusive and not pods.requests.get(TPU):
+            yield _never(
+                "exclusive-topology",
+                pods.name,
+                "under exclusive-topology it, too, demands a node pool of its own, and stays pending beside any other "
+                "JobSet on the CPU nodes while the slices stand idle",
+                f"put the annotation {EXCLUSIVE_TOPOLOGY} on the TPU replicatedJob's template only",
+            )
+
+
+def notes(pods: PodSet, flavor: Flavor) -> Iterator[str]:
+    shape = shape_of(flavor, pods)
+    if pods.sized_by == "numOfHosts" or not pods.requests.get(TPU) or shape is None or shape.hosts == 1:
+        return
+    if not pods.exclusive:
+        yield (
+            f"{pods.name}: nothing keeps its pods on one slice when several are free; in a JobSet, annotate the "
+            f"replicatedJob with {EXCLUSIVE_TOPOLOGY}: cloud.google.com/gke-nodepool"
+        )
+
+
+def _chips(pods: PodSet, shape: Shape) -> Iterator[Reason]:
+    asked = pods.requests[TPU]
+    if asked != shape.chips_per_host:
+        yield _never(
+            "chips-per-host",
+            pods.name,
+            f"each pod asks for {amount(TPU, asked)}; a host of {shape} has {shape.chips_per_host}, and a pod takes "
+            "all of them",
+            f"set requests and limits of {TPU} to {shape.chips_per_host}",
+        )
+
+
+def _hosts(pods: PodSet, shape: Shape) -> Iterator[Reason]:
+    size = pods.pods_per_replica
+    right = " and ".join(f"{field}: {shape.hosts}" for field in pods.sized_by.split(" and "))
+    if pods.replicas == 0 or size == 0:
+        yield _never("no-pods", pods.name, "asks for no pods at all", "set replicas to the number of slices")
+    elif shape.hosts == 1:
+        if pods.exclusive and size != 1:
+            yield _never(
+                "hosts-per-slice",
+                pods.name,
+                f"has {size} pods a replica; a slice of {shape} is one host",
+                f"set {right}",
+            )
+    elif not pods.size_is_set:
+        yield _never(
+            "missing-parallelism" if pods.sized_by.startswith("parallelism") else "hosts-per-slice",
+            pods.name,
+            f"does not set {pods.sized_by.split(' and ')[0]}, which means 1 pod; a slice of {shape} has {shape.hosts} "
+            "hosts",
+            f"set {right}",
+        )
+    elif size != shape.hosts:
+        yield _never(
+            "hosts-per-slice",
+            pods.name,
+            f"has {size} pod{'' if size == 1 else 's'} a slice; a slice of {shape} has {shape.hosts} hosts and needs a "
+            "pod on each",
+            f"set {right}" + ("; for more slices use the replicas of a JobSet or worker group" * (size > shape.hosts)),
+        )
+    elif pods.completions is not None and pods.completions != size:
+        yield _never(
+            "hosts-per-slice",
+            pods.name,
+            f"has completions {pods.completions} for {size} hosts: the pods beyond would start after the slice is done",
+            f"set {right}",
+        )
+    elif not pods.indexed:
+        yield _never(
+            "not-indexed",
+            pods.name,
+            "its pods have no completion index, by which the hosts of a slice know each other",
+            "set completionMode: Indexed",
+        )
+    elif pods.completions is None and pods.sized_by.startswith("parallelism"):
+        yield _never("no-completions", pods.name, "an Indexed Job must say its completions", f"set {right}")
+
+
+def _never(code: str, where: str, what: str, fix: str) -> Reason:
+    return Reason(verdict=Verdict.NEVER, code=code, where=where, what=what, fix=fix)
