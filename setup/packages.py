@@ -19,7 +19,6 @@ UNREACHABLE = (
     "ProxyError",
     "MaxRetryError",
     "Connection refused",
-    "No matching distribution found",
 )
 
 KEPT = {"node_modules", "cache", "setup.json", "setup.log", "package.json", "package-lock.json"}

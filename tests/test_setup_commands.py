@@ -22,9 +22,8 @@ def layout(tmp_path: Path) -> Layout:
     layout = Layout(root=tmp_path / 'it\'s a "folder" $HOME')
     layout.bin.mkdir(parents=True)
     layout.python.symlink_to(sys.executable)
-    layout.node.write_text(
-        f"#!{sys.executable}\nimport json, os, sys\nprint(json.dumps([sys.argv[1:], dict(os.environ)]))\n"
-    )
+    program = "import json, os, sys; print(json.dumps([sys.argv[1:], dict(os.environ)]))"
+    layout.node.write_text(f"#!/bin/sh\nexec '{sys.executable}' -c '{program}' \"$@\"\n")
     layout.node.chmod(0o755)
     (commands,) = (step for step in STEPS if step.name == "commands")
     commands.install(layout)
@@ -64,7 +63,7 @@ def test_tpuenv_runs_the_projects_program_wherever_it_is_called(layout: Layout, 
 @pytest.mark.parametrize(
     ("words", "signs"),
     [
-        ("ERROR: No matching distribution found for ast-serialize==0.13.1", PIP_UNREACHABLE),
+        ("connection broken by 'NewConnectionError('<HTTPSConnection>: Temporary failure')'", PIP_UNREACHABLE),
         ("Failed to establish a new connection: [Errno 111] Connection refused", PIP_UNREACHABLE),
         ("npm error code ENOTFOUND", NPM_UNREACHABLE),
         ("npm error FetchError: request failed, reason: connect ECONNREFUSED 127.0.0.1:9", NPM_UNREACHABLE),
