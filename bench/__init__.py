@@ -1,0 +1,1 @@
+"""How fast synthesis and a rehearsal are, measured here and now: `make bench`."""
