@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from environment.capacity import CLUSTER_PODS_CPU, CLUSTER_PODS_GIB, node_capacity
+from environment.cpu import cpu_machine_type
 from environment.problems import Problem
 from environment.settings import Settings
 from environment.tpu import ZONES, Slice, slice_for
@@ -75,8 +77,8 @@ def fleet_problems(settings: Settings, groups: Sequence[PoolGroup]) -> list[Prob
 
 
 def fleet_warnings(settings: Settings, groups: Sequence[PoolGroup]) -> list[Problem]:
-    """TPUs in a zone where Google does not list them, and clusters that need a quota first."""
-    found = []
+    """TPUs in a zone where Google does not list them, clusters that need a quota first, a CPU pool with no room."""
+    found = _no_room_for_jobs(settings)
     for group in groups:
         generation = group.slice.generation
         if group.zone not in ZONES[generation]:
@@ -97,6 +99,22 @@ def fleet_warnings(settings: Settings, groups: Sequence[PoolGroup]) -> list[Prob
             )
         )
     return found
+
+
+def _no_room_for_jobs(settings: Settings) -> list[Problem]:
+    machine = cpu_machine_type(settings.cpu_machine_type)
+    node = node_capacity(vcpu=machine.vcpu, memory_gb=machine.memory_gb)
+    cores = settings.cpu_max_nodes * node.cpu - CLUSTER_PODS_CPU
+    memory = settings.cpu_max_nodes * node.memory_gib - CLUSTER_PODS_GIB
+    if cores >= 1 and memory >= 1:
+        return []
+    return [
+        Problem(
+            keys=("CPU_MACHINE_TYPE", "CPU_MAX_NODES"),
+            message=f"{settings.cpu_max_nodes} x {machine.name} has no room beside the cluster's own pods, so parts of "
+            "jobs that need no TPU would never start; choose a larger machine type or raise CPU_MAX_NODES",
+        )
+    ]
 
 
 def _nodes(settings: Settings, groups: Sequence[PoolGroup]) -> int:

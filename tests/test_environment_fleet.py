@@ -1,0 +1,76 @@
+"""What the settings offer: pool groups, teams, and warnings about fleets that may not come to be."""
+
+from __future__ import annotations
+
+import pytest
+
+from environment.cpu import UnknownCpuMachineType, cpu_machine_type
+from tests.loading import loaded
+
+
+def test_the_default_is_one_group_of_two_slices_and_one_team() -> None:
+    environment = loaded()
+    (group,), (team,) = environment.groups, environment.teams
+    assert (group.name, group.zone, group.node_pools) == ("tpu", "us-east5-b", ("tpu-0", "tpu-1"))
+    assert (group.slice.tpu_type, group.hosts, group.chips) == ("v6e-16", 8, 32)
+    assert (team.name, team.share) == ("tpu-training", 1)
+
+
+def test_another_tpu_type_changes_the_group_and_nothing_else() -> None:
+    default, other = loaded(), loaded(TPU_TYPE="v6e-32")
+    assert (other.groups[0].slice.topology, other.groups[0].hosts, other.groups[0].chips) == ("4x8", 16, 64)
+    assert other.teams == default.teams and other.names == default.names
+
+
+def test_a_slice_keeps_its_name_when_more_are_added() -> None:
+    (few,), (many,) = loaded(NUM_TPU_POOLS="2").groups, loaded(NUM_TPU_POOLS="12").groups
+    assert many.node_pools[:2] == few.node_pools
+    assert len(set(many.node_pools)) == 12
+
+
+def test_a_zone_where_google_lists_none_of_the_tpus_is_a_warning() -> None:
+    (warning,) = loaded(ZONE="us-east5-c").warnings
+    assert warning.startswith("ZONE: Google's list of November 2026 has no v6e in 'us-east5-c', but in us-central1-b")
+    assert loaded(ZONE="us-east5-a").warnings == ()
+
+
+def test_a_cluster_larger_than_the_usual_quota_is_a_warning() -> None:
+    large = {"NUM_TPU_POOLS": "1250", "PODS_CIDR": "10.16.0.0/12", "SUBNET_CIDR": "10.64.0.0/18"}
+    (warning,) = loaded(**large).warnings
+    assert warning.startswith("NUM_TPU_POOLS: 5004 nodes are more than the 5000")
+    assert loaded(**{**large, "NUM_TPU_POOLS": "1249"}).warnings == ()
+
+
+def test_a_cpu_pool_with_no_room_for_jobs_is_a_warning() -> None:
+    (warning,) = loaded(CPU_MACHINE_TYPE="e2-standard-2", CPU_MAX_NODES="1").warnings
+    assert warning.startswith("CPU_MACHINE_TYPE: 1 x e2-standard-2 has no room")
+
+
+@pytest.mark.parametrize(
+    ("name", "vcpu", "memory_gb", "boot_disk"),
+    [
+        ("n2-standard-8", 8, 32, "pd-balanced"),
+        ("e2-highcpu-32", 32, 32, "pd-balanced"),
+        ("n1-standard-4", 4, 15, "pd-balanced"),
+        ("n1-highmem-2", 2, 13, "pd-balanced"),
+        ("n1-highcpu-16", 16, 14, "pd-balanced"),
+        ("n2-highmem-96", 96, 768, "pd-balanced"),
+        ("n2d-standard-224", 224, 896, "pd-balanced"),
+        ("c2-standard-60", 60, 240, "pd-balanced"),
+        ("c3-highcpu-22", 22, 44, "pd-balanced"),
+        ("c3d-highmem-30", 30, 240, "pd-balanced"),
+        ("t2d-standard-60", 60, 240, "pd-balanced"),
+        ("c4-standard-2", 2, 7, "hyperdisk-balanced"),
+        ("c4-highmem-192", 192, 1488, "hyperdisk-balanced"),
+        ("n4-highcpu-80", 80, 160, "hyperdisk-balanced"),
+    ],
+)
+def test_cpu_machine_types_have_what_google_says(name: str, vcpu: int, memory_gb: int, boot_disk: str) -> None:
+    machine = cpu_machine_type(name)
+    assert (machine.name, machine.vcpu, machine.memory_gb, machine.boot_disk) == (name, vcpu, memory_gb, boot_disk)
+
+
+@pytest.mark.parametrize("name", ["", "n2", "n2-standard-", "n2-standard-08", "n2-standard-8 ", "N2-standard-8"])
+def test_a_machine_type_that_is_not_written_as_google_writes_it_is_unknown(name: str) -> None:
+    with pytest.raises(UnknownCpuMachineType):
+        cpu_machine_type(name)
