@@ -12,7 +12,7 @@ WORKLOADS = Path(__file__).parent
 
 
 def render(environment: Environment, folder: Path) -> tuple[Path, ...]:
-    """Write `{folder}/{team}/{group}/{workload}.yaml` for every team, pool group and workload; the paths written, in order.
+    """Write `{folder}/{team}/{group}/{workload}.yaml` for each team, pool group and workload; returns the paths.
 
     A name in a manifest that nothing provides is a KeyError: a mistake in this repo, never of a user.
     """

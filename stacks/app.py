@@ -1,6 +1,7 @@
 """The stacks in their order: a line and not a tree.
 
-When one of two stacks that cdktf 0.21 deploys side by side fails, it kills the other's Terraform in the middle of a create.
+When one of two stacks that cdktf 0.21 deploys side by side fails, it kills the other's Terraform in the middle of a
+create.
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ def app(environment: Environment, folder: Path) -> App:
     platform = Platform(result, "platform", environment=environment)
     tpu_node_pools = TpuNodePools(result, "tpu-node-pools", environment=environment)
     queues = Queues(result, "queues", environment=environment)
-    for before, stack in ((foundation, cluster), (cluster, platform), (platform, tpu_node_pools), (tpu_node_pools, queues)):
+    for before, stack in (
+        (foundation, cluster),
+        (cluster, platform),
+        (platform, tpu_node_pools),
+        (tpu_node_pools, queues),
+    ):
         stack.add_dependency(before)
     return result

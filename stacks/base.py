@@ -18,8 +18,8 @@ from environment import Environment
 class EnvironmentStack(TerraformStack):
     """One stack, one state: `{TF_STATE_PREFIX}/{id_}` in the state bucket.
 
-    Everything in it carries the labels `environment` and `stack`. A guard refuses at plan, before anything is touched, to
-    destroy the stack while DELETION_PROTECTION holds; lifting it needs no apply, because it is not in the state.
+    Everything in it carries the labels `environment` and `stack`. A guard refuses at plan, before anything is touched,
+    to destroy the stack while DELETION_PROTECTION holds; lifting it needs no apply, because it is not in the state.
     """
 
     def __init__(self, scope: Construct, id_: str, *, environment: Environment) -> None:

@@ -23,8 +23,8 @@ PYTHON_IMAGE = "library/python:3.13-slim"
 class LocalChart(Construct):
     """A release of `charts/{chart}`; its program reads `values` as JSON.
 
-    The chart is copied beside the stack's JSON, under the hash of its content, so that a changed program is an upgrade and no
-    path of this machine gets into the state.
+    The chart is copied beside the stack's JSON, under the hash of its content, so that a changed program is an upgrade
+    and no path of this machine gets into the state.
     """
 
     def __init__(

@@ -136,11 +136,13 @@ class Cluster(EnvironmentStack):
             ),
             cost_management_config=ContainerClusterCostManagementConfig(enabled=True),
             maintenance_policy=self._maintenance(),
-            # GKE insists on a default pool. It is made small, with our identity instead of the project's editor account, and removed.
+            # GKE insists on a default pool. It is made small, with our identity instead of the project's editor
+            # account, and removed.
             remove_default_node_pool=True,
             initial_node_count=1,
             node_config=ContainerClusterNodeConfig(service_account=self._node_account(), oauth_scopes=OAUTH_SCOPES),
-            # The provider's own protection would refuse only after queues and slices are gone, and lifting it takes an apply.
+            # The provider's own protection would refuse only after queues and slices are gone, and lifting it takes an
+            # apply.
             deletion_protection=False,
             lifecycle=self.protected(settings.deletion_protection, ignore_changes=["node_config"]),
             timeouts=ContainerClusterTimeouts(create="60m", update="60m", delete="60m"),

@@ -40,8 +40,8 @@ SOFT_DELETE_SECONDS = 7 * 24 * 3600
 
 WEBHOOK_PORT = "9443"
 
-# What writing experiments to a TensorBoard needs and no more; roles/aiplatform.user would also let a team run Vertex jobs.
-# https://cloud.google.com/vertex-ai/docs/general/iam-permissions
+# What writing experiments to a TensorBoard needs and no more; roles/aiplatform.user would also let a team run Vertex
+# jobs. https://cloud.google.com/vertex-ai/docs/general/iam-permissions
 TENSORBOARD_WRITER_PERMISSIONS = [
     f"aiplatform.{kind}.{verb}"
     for kind, verbs in {

@@ -29,8 +29,8 @@ UPSTREAM_CHARTS = "oci://registry.k8s.io"
 
 ON_CPU_NODES = {POOL_GROUP_LABEL: CPU_GROUP}
 
-# How long a started job may take until all its pods are ready, before its slices go to the next in the queue. It must outlast
-# pulling a training image on every host. It is one value for the whole cluster.
+# How long a started job may take until all its pods are ready, before its slices go to the next in the queue. It must
+# outlast pulling a training image on every host. It is one value for the whole cluster.
 PODS_READY_TIMEOUT = "30m"
 
 # How long the webhooks of a ready Kueue may still not answer.
@@ -133,15 +133,17 @@ class Platform(ClusterUser):
         )
 
     def _image(self, image: str) -> dict[str, Any]:
-        """The values that make a chart pull from IMAGE_REGISTRY; none when it is not set, for the chart knows its image."""
+        """The values that make a chart pull from IMAGE_REGISTRY; none when it is not set, for the chart knows its
+        image.
+        """
         registry = self.environment.settings.image_registry
         return {"image": {"repository": f"{registry}/{image}"}} if registry else {}
 
     def _policy(self) -> list[Manifest]:
         """Nobody goes round the queue: in team namespaces a pod with TPUs must have been admitted by Kueue.
 
-        GKE gives plain Pods the TPU toleration by itself, and one of them on a host would break a slice. Kueue labels the
-        pods it admits.
+        GKE gives plain Pods the TPU toleration by itself, and one of them on a host would break a slice. Kueue labels
+        the pods it admits.
         """
         name = "tpu-pods-only-through-kueue"
         policy = {
@@ -163,7 +165,8 @@ class Platform(ClusterUser):
                 ],
                 "validations": [
                     {
-                        "expression": "!variables.containers.exists(c, 'google.com/tpu' in c.?resources.?limits.orValue({}))"
+                        "expression": "!variables.containers.exists(c,"
+                        " 'google.com/tpu' in c.?resources.?limits.orValue({}))"
                         f" || '{ADMITTED_POD_LABEL}' in object.metadata.?labels.orValue({{}})",
                         "message": "pods that ask for google.com/tpu must come from a job that Kueue admitted:"
                         " submit a Job, JobSet, RayJob or RayCluster instead",

@@ -23,10 +23,11 @@ DRAIN_LIMIT_SECONDS = 900
 
 
 class Queues(ClusterUser):
-    """On the way up: flavors, ClusterQueues, LocalQueues. On the way down each ClusterQueue is drained before anything goes.
+    """On the way up: flavors, ClusterQueues, LocalQueues. On the way down each ClusterQueue is drained before anything
+    goes.
 
-    Deleting a ClusterQueue while it admits a job hangs until that job ends, so a release of the drain chart depends on the
-    queue, and its uninstall drains: with `cdktf destroy` as well as when one team is removed or renamed.
+    Deleting a ClusterQueue while it admits a job hangs until that job ends, so a release of the drain chart depends on
+    the queue, and its uninstall drains: with `cdktf destroy` as well as when one team is removed or renamed.
     """
 
     def __init__(self, scope: Construct, id_: str, *, environment: Environment) -> None:

@@ -21,8 +21,8 @@ BUCKET_ROLES = {"objects": "roles/storage.objectUser", "reader": "roles/storage.
 class Team(Construct):
     """The pods of a team act as one identity, bound to the team's own bucket and to writing TensorBoard experiments.
 
-    The binding names the Kubernetes service account itself, with no Google service account between. A TensorBoard is one
-    resource to IAM: teams can read each other's experiments there.
+    The binding names the Kubernetes service account itself, with no Google service account between. A TensorBoard is
+    one resource to IAM: teams can read each other's experiments there.
     https://cloud.google.com/kubernetes-engine/docs/how-to/workload-identity
     """
 
@@ -48,9 +48,7 @@ class Team(Construct):
         account = ServiceAccountV1(
             self,
             "account",
-            metadata=ServiceAccountV1Metadata(
-                name=TEAM_ACCOUNT, namespace=self.namespace.metadata.name
-            ),
+            metadata=ServiceAccountV1Metadata(name=TEAM_ACCOUNT, namespace=self.namespace.metadata.name),
         )
         identity = (
             f"principal://iam.googleapis.com/projects/{project_number}/locations/global/workloadIdentityPools/"

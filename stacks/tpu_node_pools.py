@@ -46,7 +46,8 @@ class TpuNodePools(EnvironmentStack):
     def _placement(self, group: PoolGroup) -> ContainerNodePoolPlacementPolicy | None:
         """Multi-host slices are placed as one; a single host must not name a topology.
 
-        tpu7x takes a workload policy, named here beside COMPACT and the topology as cluster-toolkit does: not verified on GKE.
+        tpu7x takes a workload policy, named here beside COMPACT and the topology as cluster-toolkit does: not verified
+        on GKE.
         """
         if not group.slice.multi_host:
             return None

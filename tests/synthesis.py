@@ -14,7 +14,8 @@ from environment import Environment
 from manifests.render import render
 from stacks.app import app
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
 CASES = sorted(path.stem for path in (HERE / "cases").glob("*.env"))
 STACKS = ["foundation", "cluster", "platform", "tpu-node-pools", "queues"]
 

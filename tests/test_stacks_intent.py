@@ -106,14 +106,16 @@ def test_destroying_data_takes_two_words(tmp_path: Path) -> None:
 
 
 def test_the_providers_own_protection_stays_out_of_the_state(synthesis: Synthesis) -> None:
-    assert synthesis.resources("default", "cluster", "google_container_cluster")["cluster"]["deletion_protection"] is False
+    assert (
+        synthesis.resources("default", "cluster", "google_container_cluster")["cluster"]["deletion_protection"] is False
+    )
 
 
 def test_a_larger_slice_changes_what_depends_on_it_and_nothing_else(tmp_path: Path, synthesis: Synthesis) -> None:
     changed = with_settings(tmp_path, TPU_TYPE="v6e-32")
     same = {stack for stack in STACKS if changed[stack] == synthesis.text("default", stack)}
     assert same == {"foundation", "cluster", "platform"}
-    pools = [json.loads(text)["resource"]["google_container_node_pool"] for text in (changed["tpu-node-pools"],)][0]
+    pools = json.loads(changed["tpu-node-pools"])["resource"]["google_container_node_pool"]
     assert {pool["node_count"] for pool in pools.values()} == {8}
     assert {pool["placement_policy"]["tpu_topology"] for pool in pools.values()} == {"4x8"}
     queues = json.loads(changed["queues"])["resource"]["kubernetes_manifest"]
@@ -207,7 +209,12 @@ def test_the_cluster_is_reached_over_its_dns_endpoint(synthesis: Synthesis) -> N
 def test_services_are_on_before_use_and_never_switched_off(synthesis: Synthesis) -> None:
     services = synthesis.resources("default", "foundation", "google_project_service")
     assert all(service["disable_on_destroy"] is False for service in services.values())
-    needing = ("google_compute_network", "google_storage_bucket", "google_vertex_ai_tensorboard", "google_service_account")
+    needing = (
+        "google_compute_network",
+        "google_storage_bucket",
+        "google_vertex_ai_tensorboard",
+        "google_service_account",
+    )
     for type_ in needing:
         for resource in synthesis.resources("default", "foundation", type_).values():
             assert resource["depends_on"][0].startswith("google_project_service."), type_

@@ -1,7 +1,8 @@
 """Drain a ClusterQueue: hold it, let Kueue stop its jobs, and wait until none is admitted.
 
-Standard library only. Reads VALUES (JSON: clusterQueue, limitSeconds) and, outside a pod, KUBERNETES_API. The jobs are not
-lost: they stay, suspended. Exits 0 when the queue is empty or gone, 1 when the limit passes; the queue is then still on hold.
+Standard library only. Reads VALUES (JSON: clusterQueue, limitSeconds) and, outside a pod, KUBERNETES_API. The jobs are
+not lost: they stay, suspended. Exits 0 when the queue is empty or gone, 1 when the limit passes; the queue is then
+still on hold.
 """
 
 import json
@@ -76,8 +77,9 @@ def main():
             report = time.monotonic() + REPORT_SECONDS
         time.sleep(POLL_SECONDS if held else 1)
     print(
-        f"ClusterQueue {queue} did not drain in {values['limitSeconds']} s: {state}. It is on hold; nothing was deleted."
-        f" See which jobs do not stop (kubectl get workloads -A), end them, and destroy again; a deploy resumes the queue."
+        f"ClusterQueue {queue} did not drain in {values['limitSeconds']} s: {state}."
+        " It is on hold; nothing was deleted. See which jobs do not stop (kubectl get workloads -A), end them,"
+        " and destroy again; a deploy resumes the queue."
     )
     return 1
 

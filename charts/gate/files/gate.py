@@ -1,9 +1,11 @@
-"""Wait until the webhooks of Kueue and JobSet answer: try, without keeping them, the objects that will be made for real.
+"""Wait until the webhooks of Kueue and JobSet answer, by a dry-run of the objects that will be made for real.
 
-Standard library only. Reads VALUES (JSON: teamNamespace, limitSeconds), RELEASE_NAMESPACE and, outside a pod, KUBERNETES_API.
-Exits 0 once every object is accepted in one round, 1 with the last answers when the limit passes or an answer can't get better.
+Standard library only. Reads VALUES (JSON: teamNamespace, limitSeconds), RELEASE_NAMESPACE and, outside a pod,
+KUBERNETES_API. Exits 0 once every object is accepted in one round, 1 with the last answers when the limit passes or an
+answer can't get better.
 """
 
+import contextlib
 import json
 import os
 import ssl
@@ -15,13 +17,19 @@ import urllib.request
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 CAUSES = """What to look at:
 - the pods of Kueue and JobSet: kubectl get pods -n kueue-system; kubectl get pods -n jobset-system
-- a control plane that may not call port 9443 on the nodes (older private clusters): set CONTROL_PLANE_CIDR, which adds a firewall rule
+- a control plane that may not call port 9443 on the nodes (older private clusters): set CONTROL_PLANE_CIDR,
+  which adds a firewall rule
 - a CPU pool without room: raise CPU_MAX_NODES"""
 
 
 def objects(namespace):
     kueue = "/apis/kueue.x-k8s.io/v1beta2"
-    flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "gate"}, "spec": {}}
+    flavor = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "ResourceFlavor",
+        "metadata": {"name": "gate"},
+        "spec": {},
+    }
     cluster_queue = {
         "apiVersion": "kueue.x-k8s.io/v1beta2",
         "kind": "ClusterQueue",
@@ -81,11 +89,9 @@ def refusal(path, body):
             return None, True
     except urllib.error.HTTPError as error:
         text = error.read().decode(errors="replace")
-        try:
+        with contextlib.suppress(ValueError, KeyError, TypeError):
             text = json.loads(text)["message"]
-        except (ValueError, KeyError, TypeError):
-            pass
-        # 404: the kind is not served yet; 5xx: a webhook did not answer; 403: the role is seconds old; 429: too many calls.
+        # 404: the kind is not served yet; 403: the role is seconds old; 429: too many calls; 5xx: no webhook answered.
         return f"{error.code} {text}", error.code in (403, 404, 408, 429) or error.code >= 500
     except OSError as error:
         return str(error), True

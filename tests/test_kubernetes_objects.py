@@ -1,0 +1,61 @@
+"""Every Kubernetes object that this project makes is one that a strict API server takes."""
+
+from __future__ import annotations
+
+import copy
+import runpy
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.crd_schemas import errors_of
+from tests.synthesis import CASES, ROOT, Synthesis
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_object_of_a_case_is_valid_to_the_last_key(case: str, synthesis: Synthesis) -> None:
+    objects = synthesis.kubernetes_objects(case)
+    assert {"ClusterQueue", "LocalQueue", "ResourceFlavor", "JobSet", "ValidatingAdmissionPolicy"} <= {
+        each["kind"] for each in objects
+    }
+    assert {f"{each['kind']}: {error}" for each in objects for error in errors_of(each)} == set()
+
+
+def test_the_objects_that_the_gate_tries_are_valid() -> None:
+    gate = runpy.run_path(str(ROOT / "charts" / "gate" / "files" / "gate.py"))
+    assert [errors_of(body) for _, body in gate["objects"]("tpu-training")] == [[]] * 4
+
+
+def test_a_key_of_an_older_version_is_refused_and_not_pruned(synthesis: Synthesis) -> None:
+    queue = next(each for each in synthesis.kubernetes_objects("default") if each["kind"] == "ClusterQueue")
+    old = copy.deepcopy(queue)
+    old["spec"]["cohort"] = old["spec"].pop("cohortName")
+    assert any("cohort" in error for error in errors_of(old))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_kueue_is_spoken_to_in_one_version(case: str, synthesis: Synthesis) -> None:
+    versions = {each["apiVersion"] for each in synthesis.kubernetes_objects(case) if "kueue" in each["apiVersion"]}
+    assert versions == {"kueue.x-k8s.io/v1beta2"}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_hello_tpu_fills_a_slice_and_only_the_tpu_job_is_exclusive(case: str, synthesis: Synthesis) -> None:
+    for group in synthesis.environment(case).groups:
+        job_set = yaml.safe_load(synthesis.manifests(case)[Path("tpu-training") / group.name / "hello-tpu.yaml"])
+        assert "annotations" not in job_set["metadata"]
+        (replicated,) = job_set["spec"]["replicatedJobs"]
+        assert replicated["template"]["metadata"]["annotations"] == {
+            "alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"
+        }
+        job = replicated["template"]["spec"]
+        assert job["parallelism"] == job["completions"] == group.slice.hosts
+        pod = job["template"]["spec"]
+        assert pod["containers"][0]["resources"]["limits"] == {"google.com/tpu": str(group.slice.chips_per_host)}
+        assert pod["nodeSelector"] == {
+            "cloud.google.com/gke-tpu-accelerator": group.slice.accelerator,
+            "cloud.google.com/gke-tpu-topology": group.slice.topology,
+            "tpuenv/pool-group": group.name,
+        }
+        assert pod["tolerations"][0]["key"] == "google.com/tpu"
