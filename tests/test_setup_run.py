@@ -100,6 +100,15 @@ def test_a_finished_setup_is_seen_without_looking_for_a_python(repository: Path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+def test_the_python_that_made_the_environment_also_remakes_it(repository: Path) -> None:
+    python(repository, "python3", fit=True)
+    mine = repository / ".venv" / "bin" / "python"
+    mine.parent.mkdir(parents=True)
+    mine.write_text(f'#!/bin/sh\ntest "$3" = --check && exit 1\necho mine\nexec "{sys.executable}" "$@"\n')
+    mine.chmod(0o755)
+    assert run(repository).stdout == "mine\ninstalled with\n"
+
+
 def test_the_probe_refuses_what_is_too_old_or_has_no_venv(repository: Path) -> None:
     script = (ROOT / "setup" / "run").read_text()
     probe = script.split("probe='")[1].split("'\n")[0]
