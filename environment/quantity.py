@@ -28,6 +28,11 @@ def brief(value: object) -> str:
         return "a number of thousands of digits"
 
 
+def printable(text: str) -> str:
+    """Text from a manifest, with anything that would not stay on its line of a terminal written as an escape."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
 def parse(value: object) -> Fraction:
     """The number that a quantity stands for: "500m" is 1/2, "1Ki" is 1024. Raises NotAQuantity."""
     known = isinstance(value, (float, str)) or (type(value) is int and value.bit_length() < 128)

@@ -189,7 +189,7 @@ def _checks(queue: ClusterQueue, plans: list[PodSetPlan]) -> Iterator[Reason]:
 def _notes(pods: PodSet) -> Iterator[str]:
     if not pods.requests:
         yield f"{pods.name}: requests nothing, so Kueue counts and places nothing for it"
-    elif not pods.requests.get(TPU) and any(
+    elif not slices.wants_tpu_nodes(pods) and any(
         toleration.get("key").text() in ("", TPU) for toleration in pods.spec.get("tolerations").items()
     ):
         yield f"{pods.name}: asks for no chips but tolerates TPU nodes, and may take a host's cores there"

@@ -8,11 +8,14 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
-from environment.quantity import NotAQuantity, brief, parse
+from environment.quantity import NotAQuantity, brief, parse, printable
 
 
 class NotAWorkload(ValueError):
-    """A manifest that is not one of the four kinds, or is malformed. The text names the field."""
+    """A manifest that is not one of the four kinds, or is malformed. The text names the field, in one line."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(printable(text))
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ ELASTIC_ANNOTATION = "kueue.x-k8s.io/elastic-job"
 
 _SUBDOMAIN = r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _LABEL_1035 = r"[a-z]([-a-z0-9]*[a-z0-9])?"
+_NAME_FIX = "use lower-case letters, digits and hyphens, a letter first"
 _RANDOM_SUFFIX = 5  # characters that the API server adds to a generateName, and to a pod's name
 
 
@@ -31,8 +32,11 @@ def _refused(code: str, where: str, what: str, fix: str = "") -> Reason:
 
 
 def _of_metadata(workload: Workload) -> Iterator[Reason]:
-    if not workload.name:
+    name = _longest(workload.name)
+    if not name:
         yield _refused("no-name", "metadata", "has neither a name nor a generateName", "give it a name")
+    elif workload.kind != "JobSet" and not re.fullmatch(_SUBDOMAIN, name):
+        yield _refused("bad-name", "metadata.name", f"'{name}' is not a name", _NAME_FIX)
     queue = workload.labels.get(QUEUE_LABEL, "")
     if queue and not re.fullmatch(_SUBDOMAIN, queue):
         yield _refused(
@@ -48,6 +52,11 @@ def _of_metadata(workload: Workload) -> Iterator[Reason]:
             f"has {len(workload.pod_sets)} kinds of pods; Kueue takes {MAX_POD_SETS}",
             "merge some",
         )
+
+
+def _longest(name: str) -> str:
+    """The name with what the API server adds to a generateName."""
+    return name.removesuffix("...") + "x" * _RANDOM_SUFFIX if name.endswith("...") else name
 
 
 def _of_kind(workload: Workload) -> Iterator[Reason]:
@@ -86,14 +95,13 @@ def _of_job_set(workload: Workload, spec: Field) -> Iterator[Reason]:
     if not names:
         yield _refused("no-pods", "spec.replicatedJobs", "is empty", "add a replicatedJob")
     for pods, job in zip(workload.pod_sets, spec.get("replicatedJobs").items(), strict=True):
-        name = workload.name.removesuffix("...") + "x" * (_RANDOM_SUFFIX if workload.name.endswith("...") else 0)
-        longest = f"{name}-{pods.name}-{max(0, pods.replicas - 1)}"
-        if not re.fullmatch(_LABEL_1035, longest):
+        longest = f"{_longest(workload.name)}-{pods.name}-{max(0, pods.replicas - 1)}"
+        if workload.name and not re.fullmatch(_LABEL_1035, longest):
             yield _refused(
                 "bad-name",
                 job.path,
                 f"makes the job name '{longest}', which is not one",
-                "use lower-case letters, digits and hyphens, a letter first",
+                _NAME_FIX,
             )
         pod = f"{longest}-{max(0, (pods.completions or 1) - 1)}-" + "x" * _RANDOM_SUFFIX
         if len(pod) > 63:

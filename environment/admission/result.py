@@ -8,7 +8,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
-from environment.quantity import readable
+from environment.quantity import printable, readable
 
 TPU = "google.com/tpu"
 
@@ -97,7 +97,7 @@ class Explanation:
 
     def lines(self) -> tuple[str, ...]:
         """For people: the verdict first, then where, then why and what to do."""
-        return (
+        lines = (
             f"{self.workload}: {_HEADLINES[self.verdict]}",
             *self._queue_lines(),
             *(f"  {line}" for line in _table([_row(each, self.verdict) for each in self.pod_sets])),
@@ -108,6 +108,7 @@ class Explanation:
             *(line for reason in self.reasons for line in _reason_lines(reason)),
             *(f"  note: {note}" for note in self.notes),
         )
+        return tuple(map(printable, lines))
 
     def _queue_lines(self) -> tuple[str, ...]:
         if not self.cluster_queue:

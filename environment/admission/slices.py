@@ -21,6 +21,14 @@ def shape_of(flavor: Flavor, pods: PodSet) -> Shape | None:
     return next(iter([*suits, *shapes]), None)
 
 
+def wants_tpu_nodes(pods: PodSet) -> bool:
+    return bool(pods.requests.get(TPU) or _tpu_keys(pods))
+
+
+def _tpu_keys(pods: PodSet) -> list[str]:
+    return [key for key in (ACCELERATOR_LABEL, TOPOLOGY_LABEL) if key in pods.node_selector]
+
+
 def slices_used(shape: Shape, pods: PodSet) -> int:
     return pods.count // shape.hosts
 
@@ -44,8 +52,10 @@ def problems(pods: PodSet, flavor: Flavor) -> Iterator[Reason]:
 
 
 def without_chips(pods: PodSet) -> Iterator[Reason]:
-    """Pods that are sent to TPU hosts and ask for no chips: Kueue counts them as CPU pods."""
-    keys = [key for key in (ACCELERATOR_LABEL, TOPOLOGY_LABEL) if key in pods.node_selector]
+    """Pods meant for TPU hosts that ask for no chips, or are none: Kueue counts them as CPU pods, or not at all."""
+    keys = _tpu_keys(pods)
+    if wants_tpu_nodes(pods) and pods.count == 0:
+        yield _never("no-pods", pods.name, "asks for no pods at all", "set replicas to the number of slices")
     if keys and not pods.requests.get(TPU):
         yield _never(
             "no-chips-requested",
@@ -58,7 +68,7 @@ def without_chips(pods: PodSet) -> Iterator[Reason]:
 def exclusive_cpu_pods(workload: Workload) -> Iterator[Reason]:
     """JobSet gives every replicated job under the annotation a node pool that no other JobSet has a pod in."""
     for pods in workload.pod_sets:
-        if pods.exclusive and not pods.requests.get(TPU):
+        if pods.exclusive and not wants_tpu_nodes(pods):
             yield _never(
                 "exclusive-topology",
                 pods.name,
@@ -94,9 +104,7 @@ def _chips(pods: PodSet, shape: Shape) -> Iterator[Reason]:
 def _hosts(pods: PodSet, shape: Shape) -> Iterator[Reason]:
     size = pods.pods_per_replica
     right = " and ".join(f"{field}: {shape.hosts}" for field in pods.sized_by.split(" and "))
-    if pods.replicas == 0 or size == 0:
-        yield _never("no-pods", pods.name, "asks for no pods at all", "set replicas to the number of slices")
-    elif shape.hosts == 1:
+    if shape.hosts == 1:
         if pods.exclusive and size != 1:
             yield _never(
                 "hosts-per-slice",
