@@ -1,7 +1,8 @@
 """The machine types of the CPU pool: vCPU, memory and boot disk, by rule.
 
 Facts: Google's pages on the general-purpose and the compute-optimised machine families. What breaks a family's rule
-(shared-core types, n2-highmem-128, types with local SSD) is left out.
+(shared-core types, n2-highmem-128, c3d-highcpu from 30 vCPU on, types with local SSD) is left out, and so is what has
+only one vCPU.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ _SERIES = {
     "c2": _series(4, 8, 16, 30, 60),
     "c2d": _series(2, 4, 8, 16, 32, 56, 112, highmem="8", highcpu="2"),
     "c3": _series(4, 8, 22, 44, 88, 176, highmem="8", highcpu="2"),
-    "c3d": _series(4, 8, 16, 30, 60, 90, 180, 360, highmem="8", highcpu="2"),
+    "c3d": _series(4, 8, 16, 30, 60, 90, 180, 360, highmem="8", highcpu="2", most_vcpus={"highcpu": 16}),
     "c4": _series(
         *(2, 4, 8, 16, 24, 32, 48, 96, 144, 192, 288),
         standard="3.75",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from environment.addresses import MAX_PODS_CPU, MAX_PODS_TPU, addresses_per_node
+from environment.addresses import MAX_PODS_CPU, MAX_PODS_TPU, address_problems, addresses_per_node
+from environment.fleet import PoolGroup
+from environment.tpu import slice_for
 from tests.loading import loaded, refused
 
 
@@ -60,6 +62,15 @@ def test_the_smallest_subnet_that_is_taken(keys: dict[str, str], prefix_length: 
     assert loaded(**keys, SUBNET_CIDR=f"10.0.0.0/{prefix_length}")
     (problem,) = refused(**keys, SUBNET_CIDR=f"10.0.0.0/{prefix_length + 1}")
     assert problem.startswith("SUBNET_CIDR: ") and problem.endswith(f"use /{prefix_length} or larger")
+
+
+def test_one_group_of_single_hosts_among_others_is_reason_enough_for_a_spare_node() -> None:
+    settings = loaded(SUBNET_CIDR="10.0.0.0/27").settings
+    many = PoolGroup(name="many", slice=slice_for("v6e-64"), slices=1, zone="us-east5-b")
+    single = PoolGroup(name="single", slice=slice_for("v6e-4"), slices=6, zone="us-east5-b")
+    # 16 + 6 hosts + (4 + 1) CPU nodes + 5 = 32 addresses, were it not for the spare node
+    (problem,) = address_problems(settings, [many, single])
+    assert problem.message.endswith("use /26 or larger")
 
 
 def test_a_fleet_for_which_no_range_is_large_enough_is_refused() -> None:

@@ -44,6 +44,9 @@ def test_a_cluster_larger_than_the_usual_quota_is_a_warning() -> None:
 def test_a_cpu_pool_with_no_room_for_jobs_is_a_warning() -> None:
     (warning,) = loaded(CPU_MACHINE_TYPE="e2-standard-2", CPU_MAX_NODES="1").warnings
     assert warning.startswith("CPU_MACHINE_TYPE: 1 x e2-standard-2 has no room")
+    assert len(loaded(CPU_MACHINE_TYPE="n1-highcpu-8", CPU_MAX_NODES="1").warnings) == 1, "cores, but no memory"
+    assert len(loaded(CPU_MACHINE_TYPE="e2-highmem-2", CPU_MAX_NODES="1").warnings) == 1, "memory, but no cores"
+    assert loaded(CPU_MACHINE_TYPE="e2-standard-4", CPU_MAX_NODES="1").warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -68,6 +71,53 @@ def test_a_cpu_pool_with_no_room_for_jobs_is_a_warning() -> None:
 def test_cpu_machine_types_have_what_google_says(name: str, vcpu: int, memory_gb: int, boot_disk: str) -> None:
     machine = cpu_machine_type(name)
     assert (machine.name, machine.vcpu, machine.memory_gb, machine.boot_disk) == (name, vcpu, memory_gb, boot_disk)
+
+
+# Google's machine families pages, August 2026.
+SIZES = {
+    "e2-standard": (2, 4, 8, 16, 32),
+    "e2-highmem": (2, 4, 8, 16),
+    "e2-highcpu": (2, 4, 8, 16, 32),
+    "n1-standard": (2, 4, 8, 16, 32, 64, 96),
+    "n1-highmem": (2, 4, 8, 16, 32, 64, 96),
+    "n1-highcpu": (2, 4, 8, 16, 32, 64, 96),
+    "n2-standard": (2, 4, 8, 16, 32, 48, 64, 80, 96, 128),
+    "n2-highmem": (2, 4, 8, 16, 32, 48, 64, 80, 96),
+    "n2-highcpu": (2, 4, 8, 16, 32, 48, 64, 80, 96),
+    "n2d-standard": (2, 4, 8, 16, 32, 48, 64, 80, 96, 128, 224),
+    "n2d-highmem": (2, 4, 8, 16, 32, 48, 64, 80, 96),
+    "n2d-highcpu": (2, 4, 8, 16, 32, 48, 64, 80, 96, 128, 224),
+    "n4-standard": (2, 4, 8, 16, 32, 48, 64, 80),
+    "n4-highmem": (2, 4, 8, 16, 32, 48, 64, 80),
+    "n4-highcpu": (2, 4, 8, 16, 32, 48, 64, 80),
+    "c2-standard": (4, 8, 16, 30, 60),
+    "c2d-standard": (2, 4, 8, 16, 32, 56, 112),
+    "c2d-highmem": (2, 4, 8, 16, 32, 56, 112),
+    "c2d-highcpu": (2, 4, 8, 16, 32, 56, 112),
+    "c3-standard": (4, 8, 22, 44, 88, 176),
+    "c3-highmem": (4, 8, 22, 44, 88, 176),
+    "c3-highcpu": (4, 8, 22, 44, 88, 176),
+    "c3d-standard": (4, 8, 16, 30, 60, 90, 180, 360),
+    "c3d-highmem": (4, 8, 16, 30, 60, 90, 180, 360),
+    "c3d-highcpu": (4, 8, 16),
+    "c4-standard": (2, 4, 8, 16, 24, 32, 48, 96, 144, 192, 288),
+    "c4-highmem": (2, 4, 8, 16, 24, 32, 48, 96, 144, 192, 288),
+    "c4-highcpu": (2, 4, 8, 16, 24, 32, 48, 96, 144, 192, 288),
+    "t2d-standard": (2, 4, 8, 16, 32, 48, 60),
+}
+
+
+def exists(name: str) -> bool:
+    try:
+        cpu_machine_type(name)
+    except UnknownCpuMachineType:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_a_kind_of_cpu_machine_type_comes_in_its_sizes_and_no_others(kind: str) -> None:
+    assert tuple(vcpu for vcpu in range(400) if exists(f"{kind}-{vcpu}")) == SIZES[kind]
 
 
 @pytest.mark.parametrize("name", ["", "n2", "n2-standard-", "n2-standard-08", "n2-standard-8 ", "N2-standard-8"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from ipaddress import IPv4Network
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import pytest
 
 import environment
 from environment.settings import KEYS
-from tests.loading import VALID, load_text, loaded, refused, refused_text
+from tests.loading import load_text, loaded, refused, refused_text
 
 VARS_ENV = Path(__file__).parent.parent / "vars.env"
 
@@ -270,19 +270,29 @@ def test_control_characters_are_shown_as_escapes() -> None:
     assert problem.startswith(r"ZONE: 'us\udcff' is not a zone")
 
 
-def test_warnings_are_not_refusals() -> None:
+def test_an_exclusion_in_the_past_is_a_warning() -> None:
     past = loaded(MAINTENANCE_EXCLUSION_START="2020-01-01T00:00:00Z", MAINTENANCE_EXCLUSION_END="2020-02-01T00:00:00Z")
     assert past.warnings == (
         "MAINTENANCE_EXCLUSION_END: '2020-02-01T00:00:00Z' is in the past, so the exclusion keeps no upgrade away",
     )
-    (far,) = loaded(
-        MAINTENANCE_EXCLUSION_START="2020-01-01T00:00:00Z", MAINTENANCE_EXCLUSION_END="2199-01-01T00:00:00Z"
-    ).warnings
-    assert far.startswith("MAINTENANCE_EXCLUSION_END: '2199-01-01T00:00:00Z' is more than 14 months away")
-    (old,) = loaded(GKE_VERSION="1.30.4").warnings
-    assert old.startswith("GKE_VERSION: '1.30.4' is older than 1.34")
-    assert loaded(GKE_VERSION="1.34.0").warnings == loaded().warnings == ()
 
 
-def test_the_example_of_every_test_is_valid() -> None:
-    assert loaded(**VALID)
+def test_an_exclusion_longer_than_gke_supports_a_version_is_a_warning() -> None:
+    in_twenty_months = datetime.now(timezone.utc) + timedelta(days=600)
+    exclusion = {
+        "MAINTENANCE_EXCLUSION_START": "2020-01-01T00:00:00Z",
+        "MAINTENANCE_EXCLUSION_END": f"{in_twenty_months:%Y-%m-%dT%H:%M:%SZ}",
+    }
+    (warning,) = loaded(**exclusion, RELEASE_CHANNEL="STABLE").warnings
+    assert warning.startswith("MAINTENANCE_EXCLUSION_END: ") and "is more than 14 months away" in warning
+    assert loaded(**exclusion, RELEASE_CHANNEL="EXTENDED").warnings == ()
+
+
+def test_a_gke_version_that_kueue_is_not_tested_on_is_a_warning() -> None:
+    (warning,) = loaded(GKE_VERSION="1.33.4").warnings
+    assert warning.startswith("GKE_VERSION: '1.33.4' is older than 1.34")
+    assert loaded(GKE_VERSION="1.34.0").warnings == ()
+
+
+def test_the_default_has_nothing_to_warn_of() -> None:
+    assert loaded().warnings == ()
