@@ -1,9 +1,10 @@
 """Read provider schemas out of the installed CDKTF bindings.
 
-Every binding is a jsii package: `_jsii/*.tgz`, one folder a resource, and each `.js` carries the TypeScript it was compiled from in
-an inline source map. That TypeScript marks every attribute `// name - computed: .., optional: .., required: ..` under its Terraform
-name, and its HCL converters say what is a block and how it nests. What the bindings do not hold: limits on the number of
-items other than "at most one", sensitivity, descriptions, schema versions.
+Every binding is a jsii package: `_jsii/*.tgz`, one folder a resource, and each `.js` carries the TypeScript it was
+compiled from in an inline source map. That TypeScript marks every attribute `// name - computed: .., optional: ..,
+required: ..` under its Terraform name, and its HCL converters say what is a block and how it nests. What the
+bindings do not hold: limits on the number of items other than "at most one", sensitivity, descriptions, schema
+versions.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def read(provider: str, names: Iterable[str], cache: Path) -> dict[str, Block]:
     """Schemas of `names` of one provider ("google"): resource types, "data.<type>", or "provider".
 
     Reading takes seconds, so the answer is kept in the folder `cache`, under the version of the bindings. Raises KeyError for a name that the
-    bindings do not have.
+        bindings do not have.
     """
     wanted = sorted(set(names))
     version = importlib.metadata.version(package(provider).replace("_", "-"))
@@ -285,7 +286,9 @@ class _Text:
         return schemas.nested_type(nesting, attributes), nested
 
     def _plain(self, name: str, entries: dict[str, _Entry]) -> Block:
-        """A struct without an output class (they appear in provider configurations): flags from the interface's question marks."""
+        """A struct without an output class (they appear in provider configurations): flags from the interface's
+        question marks.
+        """
         interface = re.search(rf"^export interface {name} {{\n(.*?)^}}", self.source, re.M | re.S)
         assert interface is not None
         attributes: dict[str, Attribute] = {}

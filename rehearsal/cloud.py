@@ -42,7 +42,9 @@ class Object:
 
 @dataclass(frozen=True, kw_only=True)
 class Blob:
-    """One generation of an object in a bucket; `live` is false for those that a newer one replaced or a deletion left."""
+    """One generation of an object in a bucket; `live` is false for those that a newer one replaced or a deletion
+    left.
+    """
 
     bucket: str
     name: str
@@ -54,7 +56,9 @@ class Blob:
 
 
 class Cloud:
-    """A view of the file at `path`, which is made when it is not there. One may be shared by threads, and many opened by processes."""
+    """A view of the file at `path`, which is made when it is not there. One may be shared by threads, and many opened
+    by processes.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -69,7 +73,8 @@ class Cloud:
         if connection is None:
             connection = sqlite3.connect(self.path, timeout=30, isolation_level=None)
             connection.execute("PRAGMA journal_mode=WAL")
-            # A crash of this process loses nothing; only a crash of the machine could, and the rehearsal would be over then.
+            # A crash of this process loses nothing; only a crash of the machine could, and the rehearsal would be
+            # over then.
             connection.execute("PRAGMA synchronous=OFF")
             self._local.connection = connection
         return connection
@@ -113,7 +118,7 @@ class Cloud:
                 self._connection.execute("DELETE FROM objects WHERE kind = ? AND name = ?", (kind, name)).rowcount > 0
             )
 
-    def list(self, kind: str | None = None, *, prefix: str = "") -> list[Object]:
+    def find(self, kind: str | None = None, *, prefix: str = "") -> list[Object]:
         """What exists, in order of creation: all, or of one kind, or with names under a prefix."""
         rows = self._connection.execute(
             "SELECT kind, name, attributes, created, updated FROM objects"
@@ -133,7 +138,9 @@ class Cloud:
         return int(row[0])
 
     def change(self, kind: str, name: str, edit: Callable[[Attributes], None]) -> None:
-        """Edit an object behind Terraform's back, as somebody in the console would. Raises KeyError when it does not exist."""
+        """Edit an object behind Terraform's back, as somebody in the console would. Raises KeyError when it does not
+        exist.
+        """
         with self.transaction():
             attributes = self.get(kind, name)
             if attributes is None:
@@ -152,7 +159,7 @@ class Cloud:
 
     def snapshot(self) -> dict[tuple[str, str], str]:
         """Everything that exists, to compare two moments; blobs with their generation and without their content."""
-        objects = {(item.kind, item.name): json.dumps(item.attributes, sort_keys=True) for item in self.list()}
+        objects = {(item.kind, item.name): json.dumps(item.attributes, sort_keys=True) for item in self.find()}
         blobs = {(f"blob {blob.bucket}", blob.name): str(blob.generation) for blob in self.blobs()}
         return objects | blobs
 

@@ -1,4 +1,5 @@
-"""Plan a change as an honest provider does: keep what is kept, mark as unknown what the cloud will decide, say what forces replacement.
+"""Plan a change as an honest provider does: keep what is kept, mark as unknown what the cloud will decide, say what
+forces replacement.
 
 Source: "Resource Instance Change Lifecycle" in hashicorp/terraform, docs/resource-instance-change-lifecycle.md.
 """
@@ -18,7 +19,7 @@ def fill_unknown(block: Block, proposed: dict[str, Value], prior: dict[str, Valu
     """`proposed` with every computed attribute that has no value yet marked as unknown.
 
     Terraform proposes the configuration with prior values in place of computed ones; so what is null and computed is new
-    unless the thing existed before (then the cloud had decided on null).
+        unless the thing existed before (then the cloud had decided on null).
     """
     out = dict(proposed)
     if prior is None:
@@ -81,7 +82,7 @@ def overlay(planned: dict[str, Value], decided: dict[str, Value]) -> dict[str, V
 
 def same(block: Block, left: dict[str, Value], right: dict[str, Value]) -> bool:
     """Whether two values of a block are equal; the order in sets does not matter."""
-    return _canonical(block, left) == _canonical(block, right)
+    return bool(_canonical(block, left) == _canonical(block, right))
 
 
 def _canonical(block: Block, value: Any) -> Any:

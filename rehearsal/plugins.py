@@ -1,7 +1,7 @@
 """Serve the stand-in providers to Terraform: gRPC on this machine, announced in TF_REATTACH_PROVIDERS.
 
-TCP and not a unix socket: its peer address tells connections apart, so that two aliases of a provider, or two Terraforms, keep
-their own settings; and a path with a long name does no harm.
+TCP and not a unix socket: its peer address tells connections apart, so that two aliases of a provider, or two
+Terraforms, keep their own settings; and a path with a long name does no harm.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ def serve(provider: Provider) -> tuple[grpc.Server, str]:
 
 
 def reattach(addresses: Mapping[str, str]) -> str:
-    """The value of TF_REATTACH_PROVIDERS for providers by name. https://developer.hashicorp.com/terraform/plugin/debugging"""
+    """The value of TF_REATTACH_PROVIDERS for providers by name.
+
+    https://developer.hashicorp.com/terraform/plugin/debugging
+    """
     return json.dumps(
         {
             f"{source}/{name}": {

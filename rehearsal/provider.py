@@ -44,7 +44,9 @@ def served(found: Mapping[str, Block]) -> Schemas:
 
 
 class Provider:
-    """Answers Terraform's calls; a method a call, named after it. `connection` tells apart the Terraforms and aliases that call."""
+    """Answers Terraform's calls; a method a call, named after it. `connection` tells apart the Terraforms and aliases
+    that call.
+    """
 
     def __init__(
         self, *, cloud: Cloud, place: Place, schemas_: Schemas, kinds: Mapping[str, Kind], sources: Mapping[str, Source]
@@ -135,7 +137,9 @@ class Provider:
         def find(client: Client, kind: Kind, block: Block) -> Any:
             known = {*block.attributes, *block.blocks}
             found = {name: value for name, value in kind.find(client, request.id).items() if name in known}
-            empty = {name: None if nested.nesting == "single" else [] for name, nested in block.blocks.items()}
+            empty: Attributes = {
+                name: None if nested.nesting == "single" else [] for name, nested in block.blocks.items()
+            }
             imported = MESSAGES["ImportedResource"](type_name=request.type_name, state=_encode(empty | found, block))
             return MESSAGES["ImportResourceStateResponse"](imported_resources=[imported])
 
@@ -154,16 +158,17 @@ class Provider:
         """The answer of `act`, or its refusal; on refusal an apply keeps what there was."""
         warnings: list[str] = []
         client = self._client(connection, warnings)
+        block = self.schemas.resources[request.type_name]
         try:
-            answer = act(client, self.kinds[request.type_name], self.schemas.resources[request.type_name])
+            answer = act(client, self.kinds[request.type_name], block)
         except Refusal as refusal:
             answer = MESSAGES[response](diagnostics=[_diagnostic(refusal.message, refusal.detail)])
             if response == "ApplyResourceChangeResponse":
-                answer.new_state.CopyFrom(request.prior_state)
+                left = request.prior_state if refusal.left is None else _encode(refusal.left, block)
+                answer.new_state.CopyFrom(left)
         except Exception:
-            answer = MESSAGES[response](
-                diagnostics=[_diagnostic(f"The rehearsal itself failed on {request.type_name}", traceback.format_exc())]
-            )
+            words = f"The rehearsal itself failed on {request.type_name}"
+            answer = MESSAGES[response](diagnostics=[_diagnostic(words, traceback.format_exc())])
             if response == "ApplyResourceChangeResponse":
                 answer.new_state.CopyFrom(request.prior_state)
         answer.diagnostics.extend(_diagnostic(warning, severity=WARNING) for warning in warnings)

@@ -1,7 +1,7 @@
 """The model of a Terraform schema: what one resource, data source or provider configuration may contain.
 
-Types are written as Terraform writes them in JSON: "string", "number", "bool", "dynamic", ["list", T], ["set", T], ["map", T],
-["object", {name: T}] (source: `cty`'s JSON type serialization).
+Types are written as Terraform writes them in JSON: "string", "number", "bool", "dynamic", ["list", T], ["set", T],
+["map", T], ["object", {name: T}] (source: `cty`'s JSON type serialization).
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ _NESTING = {"single": 1, "list": 2, "set": 3, "map": 4}
 
 @dataclass(frozen=True, kw_only=True)
 class Attribute:
-    """One attribute. `nested` is set for the attributes that protocol 6 calls nested (helm's `set`, `metadata`, ...)."""
+    """One attribute. `nested` is set for the attributes that protocol 6 calls nested (helm's `set`, `metadata`,
+    ...).
+    """
 
     type_: CtyType
     required: bool = False
@@ -53,7 +55,9 @@ class Block:
 
 @dataclass(frozen=True, kw_only=True)
 class NestedBlock:
-    """A block inside a block. `single_item` says that at most one may be written (the bindings say no more about limits)."""
+    """A block inside a block. `single_item` says that at most one may be written (the bindings say no more about
+    limits).
+    """
 
     block: Block
     nesting: str

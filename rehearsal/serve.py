@@ -6,8 +6,10 @@ import json
 import sys
 from pathlib import Path
 
-from rehearsal import bindings, plugins
+from rehearsal import bindings, plugins, web
 from rehearsal.cloud import Cloud
+from rehearsal.gcs import Storage
+from rehearsal.kubernetes import server
 from rehearsal.provider import Provider, served
 from rehearsal.rules.kind import Place
 from rehearsal.rules.registry import KINDS, SOURCES
@@ -23,10 +25,17 @@ def provider(name: str, *, cloud: Cloud, place: Place, cache: Path) -> Provider:
 def main(database: str, output: str, cache: str) -> int:
     """Serve; announce on stdout, as one line of JSON; end when stdin does, which is when the parent is gone."""
     cloud = Cloud(Path(database))
-    place = Place(output=Path(output))
+    storage = Storage(cloud)
+
+    def answer(request: web.Request) -> web.Response:
+        in_cluster = request.path.startswith(server.PREFIX)
+        return server.serve(cloud, request) if in_cluster else storage.handle(request)
+
+    _, address = web.start(answer)
+    place = Place(output=Path(output), address=address)
     servers = {name: plugins.serve(provider(name, cloud=cloud, place=place, cache=Path(cache))) for name in KINDS}
     addresses = {name: address for name, (_, address) in servers.items()}
-    print(json.dumps({"reattach": plugins.reattach(addresses)}), flush=True)
+    print(json.dumps({"reattach": plugins.reattach(addresses), "address": address}), flush=True)
     sys.stdin.read()
     return 0
 

@@ -1,7 +1,8 @@
 """Values as Terraform sends them: MessagePack with cty's conventions, to and from plain Python.
 
-string, number, bool -> str, int or float, bool; list, set, tuple -> list; map, object -> dict; null -> None; unknown -> `Unknown`;
-a value whose type the schema leaves open -> `Dynamic`. Source: the `msgpack` package of zclconf/go-cty.
+string, number, bool -> str, int or float, bool; list, set, tuple -> list; map, object -> dict; null -> None;
+unknown -> `Unknown`; a value whose type the schema leaves open -> `Dynamic`. Source: the `msgpack` package of
+zclconf/go-cty.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ def _packable(value: Value, type_: CtyType) -> Value:
 
 
 def _number(value: float) -> int | str:
-    # Terraform reads "0.1" with 512 bits and would find the nearest double of it to be another number: fractions travel as text.
+    # Terraform reads "0.1" with 512 bits and would find the nearest double of it to be another number: fractions
+    # travel as text.
     if isinstance(value, int) and -(2**63) <= value < 2**63:
         return value
     return repr(int(value)) if float(value).is_integer() else repr(value)

@@ -1,7 +1,8 @@
 """Terraform's plugin protocol, version 6, as far as Terraform itself speaks it: messages and their field numbers.
 
-Source of the facts: `docs/plugin-protocol/tfplugin6.proto` of hashicorp/terraform. Only the messages that Terraform 1.6-1.14 and
-OpenTofu send for resources and data sources are here; protobuf skips fields it does not know.
+Source of the facts: `docs/plugin-protocol/tfplugin6.proto` of hashicorp/terraform. Only the messages that
+Terraform 1.6-1.14 and OpenTofu send for resources and data sources are here; protobuf skips fields it does not
+know.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ from rehearsal.rules.kind import Client, Refusal
 from rehearsal.schemas import Block
 from rehearsal.values import UNKNOWN, Unknown, is_known
 
-# Which attributes force replacement is not in the bindings. Source: `ForceNew` in hashicorp/terraform-provider-google 6.50.0.
+# Which attributes force replacement is not in the bindings. Source: `ForceNew` in
+# hashicorp/terraform-provider-google 6.50.0.
 IMMUTABLE: dict[str, list[str]] = json.loads((Path(__file__).parent / "immutable.json").read_text())
 
 PROJECT = "project"
@@ -24,6 +25,10 @@ SERVICE = "google_project_service"
 
 # https://registry.terraform.io/providers/hashicorp/google/6.50.0/docs/guides/provider_reference#attribution-label
 ATTRIBUTION = {"goog-terraform-provisioned": "true"}
+
+
+# The parts of a full name that may have slashes of their own.
+_WHOLE = ("role", "member", "name", "managed_folder", "service_account_id", "parent_connection")
 
 
 class ApiError(Exception):
@@ -70,16 +75,17 @@ def nothing(_: Change) -> Attributes:
 class GoogleKind:
     """A Google resource type, declared rather than programmed.
 
-    path      its full name, with {attribute} in it; also its Terraform id and the form that import takes
-    word      what the provider calls it in errors: "Error creating Subnetwork: ..."
-    service   the API that must be on before anything happens to it
-    checks    rules for creating and updating; `removal` for deleting
-    computed  values that the server decides
-    known     values that the provider can plan before it asks the server
-    state_only attributes that the cloud does not have
-    gone      what else goes with it
-    replaced_by attributes that force replacement only sometimes
-    merges    creating what exists already changes nothing and is no error (a member of a role, a service that is on)
+    path      its full name, with {attribute} in it; also its Terraform id and the form that import takes. With {number} in it
+                  the server gives the name, and the id in the state is what identifies it
+        word      what the provider calls it in errors: "Error creating Subnetwork: ..."
+        service   the API that must be on before anything happens to it
+        checks    rules for creating and updating; `removal` for deleting
+        computed  values that the server decides
+        known     values that the provider can plan before it asks the server
+        state_only attributes that the cloud does not have
+        gone      what else goes with it
+        replaced_by attributes that force replacement only sometimes
+        merges    creating what exists already changes nothing and is no error (a member of a role, a service that is on)
     """
 
     type_: str
@@ -101,13 +107,18 @@ class GoogleKind:
         return (*IMMUTABLE.get(self.type_, ()), *self.replaced_by(prior, planned))
 
     def identity(self, client: Client, values: Attributes) -> str:
-        """The full name. A reference in it ("network": id or self link) counts with its last part."""
+        """The full name. A reference in it ("router": id or self link) counts with its last part."""
+        if "{number}" in self.path and isinstance(values.get("id"), str):
+            return str(values["id"])
         parts = {}
         for part in re.findall(r"\{(\w+)\}", self.path):
+            if part == "number":
+                parts[part] = str(10**15 + client.cloud.next(self.type_))
+                continue
             given = values.get(part)
             if part in ("project", "region", "zone", "location") and (not given or isinstance(given, Unknown)):
                 given = client.settings.get("region" if part == "location" else part)
-            parts[part] = given if part in ("role", "member", "condition") else str(given or "").rsplit("/", 1)[-1]
+            parts[part] = str(given) if part in _WHOLE else str(given or "").rsplit("/", 1)[-1]
         return self.path.format_map(parts)
 
     def plan(self, client: Client, block: Block, prior: Attributes | None, planned: Attributes) -> Attributes:
@@ -156,6 +167,8 @@ class GoogleKind:
             self.gone(change)
 
     def find(self, client: Client, id_: str) -> Attributes:
+        if "{number}" in self.path:
+            return {"id": id_}
         pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+)", re.escape(self.path))
         wanted = [pattern, re.sub(r"^projects/\(\?P<project>\.\+\)/\w*/?", "", pattern), r"(?P<name>[^/]+)$"]
         for form in wanted:

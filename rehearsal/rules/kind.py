@@ -13,17 +13,23 @@ from rehearsal.values import Value
 
 
 class Refusal(Exception):
-    """The cloud, the cluster or the provider says no. The message is what Terraform prints after "Error: "."""
+    """The cloud, the cluster or the provider says no. The message is what Terraform prints after "Error: ".
 
-    def __init__(self, message: str, detail: str = "") -> None:
+    `left` is what exists all the same, half made: Terraform keeps it in the state, tainted if it was to be created.
+    """
+
+    def __init__(self, message: str, detail: str = "", *, left: Attributes | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.detail = detail
+        self.left = left
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a rehearsal happens: its server's address, and the folder whose subfolders Terraform works in (`stacks/<stack>`)."""
+    """Where a rehearsal happens: its server's address, and the folder whose subfolders Terraform works in
+    (`stacks/<stack>`).
+    """
 
     address: str = ""
     output: Path = Path()
@@ -31,7 +37,9 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Client:
-    """One configured provider: the cloud it talks to and the settings of its `provider` block (unknown ones are `Unknown`)."""
+    """One configured provider: the cloud it talks to and the settings of its `provider` block (unknown ones are
+    `Unknown`).
+    """
 
     cloud: Cloud
     settings: Attributes = field(default_factory=dict)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from ipaddress import IPv4Network, ip_network
+from ipaddress import IPv4Network
 
 from rehearsal.cloud import Attributes, Object
 from rehearsal.rules.google import ApiError, Change, GoogleKind, reference
 from rehearsal.rules.kind import Client
+from rehearsal.rules.tpu import POLICY, POLICY_PATH, policy_is_unused
 
 COMPUTE = "compute.googleapis.com"
 NETWORK = "google_compute_network"
@@ -24,7 +25,10 @@ _USERS = (SUBNET, ROUTER, "google_compute_firewall", "google_compute_global_addr
 
 
 def name_is_valid(change: Change) -> None:
-    """RFC 1035: a lower-case letter, then letters, digits and dashes, 63 at most. https://cloud.google.com/compute/docs/naming-resources"""
+    """RFC 1035: a lower-case letter, then letters, digits and dashes, 63 at most.
+
+    https://cloud.google.com/compute/docs/naming-resources
+    """
     name = str(change.values["name"])
     if not re.fullmatch(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?", name):
         raise ApiError(
@@ -48,11 +52,14 @@ def network_of(client: Client, values: Attributes) -> str:
 
 
 def network_is_custom(change: Change) -> None:
-    """Subnets cannot be added to a legacy network; an auto mode network makes its own. https://cloud.google.com/vpc/docs/vpc#subnet-ranges"""
+    """Subnets cannot be added to a legacy network; an auto mode network makes its own.
+
+    https://cloud.google.com/vpc/docs/vpc#subnet-ranges
+    """
     network = change.get(NETWORK, network_of(change.client, change.values)) or {}
     if network.get("auto_create_subnetworks") is not False and change.prior is None:
         region = change.values.get("region") or change.client.settings.get("region")
-        if ip_network(str(change.values["ip_cidr_range"])).subnet_of(ip_network("10.128.0.0/9")):
+        if IPv4Network(str(change.values["ip_cidr_range"])).subnet_of(IPv4Network("10.128.0.0/9")):
             raise ApiError(
                 400,
                 f"IP range of the subnetwork conflicts with the one that the auto mode network made in {region}",
@@ -70,7 +77,10 @@ def mtu_is_valid(change: Change) -> None:
 
 
 def network_is_unused(change: Change) -> None:
-    """A network with something in it cannot be deleted. https://cloud.google.com/vpc/docs/create-modify-vpc-networks#deleting_a_network"""
+    """A network with something in it cannot be deleted.
+
+    https://cloud.google.com/vpc/docs/create-modify-vpc-networks#deleting_a_network
+    """
     for user in objects_in(change, change.name):
         raise ApiError(
             400,
@@ -82,7 +92,7 @@ def network_is_unused(change: Change) -> None:
 def objects_in(change: Change, network: str) -> Iterator[Object]:
     """Everything that lies in a network."""
     for type_ in _USERS:
-        for item in change.client.cloud.list(type_):
+        for item in change.client.cloud.find(type_):
             if item.attributes.get("network") and network_of(change.client, item.attributes) == network:
                 yield item
 
@@ -103,7 +113,10 @@ def _range(text: object) -> IPv4Network:
 
 
 def ranges_do_not_overlap(change: Change) -> None:
-    """No two ranges of a network overlap, primary or secondary. https://cloud.google.com/vpc/docs/subnets#ipv4-ranges"""
+    """No two ranges of a network overlap, primary or secondary.
+
+    https://cloud.google.com/vpc/docs/subnets#ipv4-ranges
+    """
     mine = list(ranges_of(change.values).items())
     for at, (name, network) in enumerate(mine):
         for other_name, other in mine[at + 1 :]:
@@ -114,7 +127,7 @@ def ranges_do_not_overlap(change: Change) -> None:
                     "invalid",
                 )
     network_name = network_of(change.client, change.values)
-    for item in change.client.cloud.list(SUBNET):
+    for item in change.client.cloud.find(SUBNET):
         if item.name == change.name or network_of(change.client, item.attributes) != network_name:
             continue
         for other in ranges_of(item.attributes).values():
@@ -132,7 +145,10 @@ def _words(range_name: str) -> str:
 
 
 def ranges_are_valid(change: Change) -> None:
-    """A subnet range has 4 addresses for Google and a prefix of /29 or shorter. https://cloud.google.com/vpc/docs/subnets#valid-ranges"""
+    """A subnet range has 4 addresses for Google and a prefix of /29 or shorter.
+
+    https://cloud.google.com/vpc/docs/subnets#valid-ranges
+    """
     for name, network in ranges_of(change.values).items():
         if network.prefixlen > 29 or network.prefixlen < 4:
             raise ApiError(
@@ -143,7 +159,10 @@ def ranges_are_valid(change: Change) -> None:
 
 
 def kept_ranges_are_unused(change: Change) -> None:
-    """A range can neither shrink nor go while a cluster uses it. https://cloud.google.com/vpc/docs/create-modify-vpc-networks#expand-subnet"""
+    """A range can neither shrink nor go while a cluster uses it.
+
+    https://cloud.google.com/vpc/docs/create-modify-vpc-networks#expand-subnet
+    """
     if change.prior is None:
         return
     before, after = ranges_of(change.prior), ranges_of(change.values)
@@ -159,7 +178,7 @@ def kept_ranges_are_unused(change: Change) -> None:
 
 def clusters_on(change: Change, subnet: str) -> Iterator[tuple[Object, list[str]]]:
     """The clusters in a subnet, each with the secondary ranges that it uses."""
-    for item in change.client.cloud.list("google_container_cluster"):
+    for item in change.client.cloud.find("google_container_cluster"):
         own = str(item.attributes.get("project"))
         region = "-".join(str(item.attributes.get("location")).split("-")[:2])
         if (
@@ -172,7 +191,10 @@ def clusters_on(change: Change, subnet: str) -> Iterator[tuple[Object, list[str]
 
 
 def subnet_is_unused(change: Change) -> None:
-    """A subnet with a cluster in it cannot be deleted. https://cloud.google.com/vpc/docs/create-modify-vpc-networks#deleting_subnets"""
+    """A subnet with a cluster in it cannot be deleted.
+
+    https://cloud.google.com/vpc/docs/create-modify-vpc-networks#deleting_subnets
+    """
     for user, _ in clusters_on(change, change.name):
         raise ApiError(
             400,
@@ -193,7 +215,7 @@ def router_exists(change: Change) -> None:
 def nat_is_alone(change: Change) -> None:
     """Only one NAT of a router may serve all subnets. https://cloud.google.com/nat/docs/nat-product-interactions"""
     parent = change.name.rsplit("/", 1)[0]
-    for item in change.client.cloud.list("google_compute_router_nat", prefix=parent + "/"):
+    for item in change.client.cloud.find("google_compute_router_nat", prefix=parent + "/"):
         whole = "ALL_SUBNETWORKS_ALL_IP_RANGES"
         both = {
             item.attributes["source_subnetwork_ip_ranges_to_nat"],
@@ -205,12 +227,14 @@ def nat_is_alone(change: Change) -> None:
 
 def nat_goes_with_its_router(change: Change) -> None:
     """Deleting a router deletes its NAT. https://cloud.google.com/nat/docs/set-up-manage-network-address-translation"""
-    for item in change.client.cloud.list("google_compute_router_nat", prefix=change.name + "/"):
+    for item in change.client.cloud.find("google_compute_router_nat", prefix=change.name + "/"):
         change.client.cloud.delete(item.kind, item.name)
 
 
 def shrinks(prior: Attributes, planned: Attributes) -> tuple[str, ...]:
-    """A primary range that grows is changed in place, any other change replaces the subnet (the provider's `isShrinkageIpCidr`)."""
+    """A primary range that grows is changed in place, any other change replaces the subnet (the provider's
+    `isShrinkageIpCidr`).
+    """
     try:
         old, new = IPv4Network(prior["ip_cidr_range"]), IPv4Network(planned["ip_cidr_range"])
     except (ValueError, TypeError):
@@ -219,7 +243,10 @@ def shrinks(prior: Attributes, planned: Attributes) -> tuple[str, ...]:
 
 
 def gateway(change: Change) -> Attributes:
-    """The first address of a subnet is its gateway. https://cloud.google.com/vpc/docs/subnets#unusable-ip-addresses-in-every-subnet"""
+    """The first address of a subnet is its gateway.
+
+    https://cloud.google.com/vpc/docs/subnets#unusable-ip-addresses-in-every-subnet
+    """
     return {"gateway_address": str(ranges_of(change.values)[""][1]), "purpose": "PRIVATE", "stack_type": "IPV4_ONLY"}
 
 
@@ -284,10 +311,11 @@ KINDS = (
         computed=lambda _: {"address": "10.255.0.0"},
     ),
     GoogleKind(
-        type_="google_compute_resource_policy",
-        path="projects/{project}/regions/{region}/resourcePolicies/{name}",
+        type_=POLICY,
+        path=POLICY_PATH,
         word="ResourcePolicy",
         service=COMPUTE,
         checks=(name_is_valid,),
+        removal=(policy_is_unused,),
     ),
 )

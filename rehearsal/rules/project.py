@@ -24,7 +24,10 @@ def make_project(cloud: Cloud, project: str, *, number: str, services: list[str]
 
 
 def service_name_is_valid(change: Change) -> None:
-    """The provider takes names like compute.googleapis.com. https://cloud.google.com/service-usage/docs/list-services"""
+    """The provider takes names like compute.googleapis.com.
+
+    https://cloud.google.com/service-usage/docs/list-services
+    """
     service = str(change.values["service"])
     if not re.fullmatch(r"[a-z][a-z0-9-]*(\.[a-z0-9-]+)*\.(googleapis\.com|goog)", service):
         raise ApiError(403, f"Not found or permission denied for service(s): {service}.", "forbidden")

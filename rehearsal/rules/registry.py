@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rehearsal.rules import network, project
+from rehearsal.rules import gke, helm, iam, kubernetes, network, project, services, storage
 from rehearsal.rules.kind import Kind, Source
 
+_GOOGLE: tuple[Kind, ...] = (
+    *network.KINDS,
+    *project.KINDS,
+    *iam.KINDS,
+    *storage.KINDS,
+    *gke.KINDS,
+    *services.KINDS,
+)
+
 KINDS: Mapping[str, Mapping[str, Kind]] = {
-    "google": {kind.type_: kind for kind in (*network.KINDS, *project.KINDS)},
+    "google": {kind.type_: kind for kind in _GOOGLE},
+    "kubernetes": {kind.type_: kind for kind in kubernetes.KINDS},
+    "helm": {kind.type_: kind for kind in helm.KINDS},
 }
 SOURCES: Mapping[str, Mapping[str, Source]] = {
-    "google": {source.type_: source for source in project.SOURCES},
+    "google": {source.type_: source for source in (*project.SOURCES, *gke.SOURCES)},
 }

@@ -1,0 +1,245 @@
+"""What controllers would do after a write: conditions of queues, admission of jobs, finalizers.
+
+Kueue 0.19.2: pkg/controller/core. Admission itself is `environment.admission`, fed with the cluster's objects.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from environment import admission
+from rehearsal.kubernetes import webhooks
+from rehearsal.kubernetes.resources import KUEUE
+
+if TYPE_CHECKING:
+    from rehearsal.kubernetes.api import Api
+
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+IN_USE = "kueue.x-k8s.io/resource-in-use"
+DEFAULT_QUEUE = "default"
+
+JOB_KINDS = {"Job": "batch/v1", "JobSet": "jobset.x-k8s.io/v1alpha2", "RayJob": "ray.io/v1", "RayCluster": "ray.io/v1"}
+
+# The kinds whose status is worked out when it is asked for.
+STATUS_KINDS = ("ClusterQueue", "LocalQueue", "Namespace")
+
+Object = dict[str, Any]
+
+
+def reconcile(api: Api) -> None:
+    """Bring the cluster to rest after a change: stop, admit, and let go of what nothing holds any more."""
+    if webhooks.installed(api, "kueue"):
+        _forget_jobs_that_are_gone(api)
+        _stop(api)
+        _admit(api)
+    going = True
+    while going:
+        leaving = [item for item in api.everything() if "deletionTimestamp" in item["metadata"]]
+        going = False
+        for item in leaving:
+            if not list(holders(api, item)):
+                api.remove(item)
+                going = True
+        if going and webhooks.installed(api, "kueue"):
+            _forget_jobs_that_are_gone(api)
+
+
+def holders(api: Api, body: Object) -> Iterator[str]:
+    """What keeps an object from going, in words."""
+    kind, name = body["kind"], body["metadata"]["name"]
+    if kind == "ClusterQueue":
+        for workload in _workloads(api):
+            if _admitted_by(workload) == name:
+                yield f"workload {_full_name(workload)} is admitted by it; finalizer {IN_USE} stays until it ends"
+    elif kind == "ResourceFlavor":
+        for queue in _of_kind(api, "ClusterQueue"):
+            if name in _flavors(queue):
+                yield f"ClusterQueue {queue['metadata']['name']} uses it; finalizer {IN_USE} stays until that changes"
+    elif kind == "Namespace" and not webhooks.installed(api, "kueue"):
+        for item in api.everything():
+            if item["metadata"].get("namespace") == name and item.get("kind") in JOB_KINDS and _is_managed(item):
+                yield f"{item['kind']} {_full_name(item)} has a finalizer that only Kueue removes, and Kueue is gone"
+
+
+def with_status(api: Api, body: Object) -> Object:
+    """The object with the conditions and counts that its controller would write."""
+    out = copy.deepcopy(body)
+    kind = body.get("kind")
+    if kind == "ClusterQueue":
+        out["status"] = _cluster_queue_status(api, body)
+    elif kind == "LocalQueue":
+        out["status"] = _local_queue_status(api, body)
+    elif kind == "Namespace":
+        out["status"] = {"phase": "Terminating" if "deletionTimestamp" in body["metadata"] else "Active"}
+    return out
+
+
+def _cluster_queue_status(api: Api, queue: Object) -> Object:
+    name, policy = queue["metadata"]["name"], queue.get("spec", {}).get("stopPolicy", "None")
+    known = {flavor["metadata"]["name"] for flavor in _of_kind(api, "ResourceFlavor")}
+    missing = [flavor for flavor in _flavors(queue) if flavor not in known]
+    if missing:
+        condition = _condition(False, "FlavorNotFound", f"Can't admit new workloads: references missing {missing}.")
+    elif policy != "None":
+        condition = _condition(False, "Stopped", "Can't admit new workloads: is stopped.")
+    else:
+        condition = _condition(True, "Ready", "Can admit new workloads")
+    admitted = sum(_admitted_by(workload) == name for workload in _workloads(api))
+    queues = {(item["metadata"]["namespace"], item["metadata"]["name"]) for item in _queues_of(api, name)}
+    pending = sum(
+        not _admitted_by(item) and (item["metadata"]["namespace"], item["spec"]["queueName"]) in queues
+        for item in _workloads(api)
+    )
+    return {
+        "conditions": [condition],
+        "admittedWorkloads": admitted,
+        "reservingWorkloads": admitted,
+        "pendingWorkloads": pending,
+    }
+
+
+def _local_queue_status(api: Api, queue: Object) -> Object:
+    wanted = queue.get("spec", {}).get("clusterQueue")
+    found = [item for item in _of_kind(api, "ClusterQueue") if item["metadata"]["name"] == wanted]
+    if not found:
+        return {"conditions": [_condition(False, "ClusterQueueDoesNotExist", "Can't submit new workloads")]}
+    ready = _cluster_queue_status(api, found[0])["conditions"][0]["status"] == "True"
+    reason = "Ready" if ready else "ClusterQueueIsInactive"
+    return {"conditions": [_condition(ready, reason, "Can submit new workloads to ClusterQueue" if ready else "Can't")]}
+
+
+def _condition(status: bool, reason: str, message: str) -> Object:
+    return {"type": "Active", "status": str(status), "reason": reason, "message": message}
+
+
+def _forget_jobs_that_are_gone(api: Api) -> None:
+    """A Workload goes with its job."""
+    owners = {(item["kind"], _full_name(item)) for item in api.everything() if item["kind"] in JOB_KINDS}
+    for workload in _workloads(api):
+        owner = workload["metadata"]["ownerReferences"][0]
+        if (owner["kind"], f"{workload['metadata']['namespace']}/{owner['name']}") not in owners:
+            api.remove(workload)
+
+
+def _stop(api: Api) -> None:
+    """HoldAndDrain takes admission back: jobs stay, suspended. https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/#stoppolicy"""
+    draining = {
+        item["metadata"]["name"]
+        for item in _of_kind(api, "ClusterQueue")
+        if item.get("spec", {}).get("stopPolicy") == "HoldAndDrain"
+    }
+    for workload in _workloads(api):
+        if _admitted_by(workload) in draining:
+            workload["status"] = {
+                "conditions": [{"type": "Evicted", "status": "True", "reason": "ClusterQueueStopped"}]
+            }
+            api.store(workload)
+            _suspend(api, workload, True)
+
+
+def _admit(api: Api) -> None:
+    """Every managed job has a Workload, and those that fit are admitted, in order of creation."""
+    known = {(item["metadata"]["ownerReferences"][0]["kind"], _owner(item)): item for item in _workloads(api)}
+    for job in api.everything():
+        if job["kind"] not in JOB_KINDS or not _managed_queue(api, job) or "deletionTimestamp" in job["metadata"]:
+            continue
+        workload = known.get((job["kind"], _full_name(job))) or _new_workload(api, job)
+        if _admitted_by(workload):
+            continue
+        explanation = explain(api, job)
+        if explanation.verdict is admission.Verdict.ADMITTED and not explanation.preempts:
+            condition = {"type": "Admitted", "status": "True", "reason": "Admitted"}
+            workload["status"] = {"admission": explanation.admission(), "conditions": [condition]}
+        else:
+            words = "; ".join(reason.what for reason in explanation.reasons)
+            workload["status"] = {"conditions": [{"type": "QuotaReserved", "status": "False", "message": words}]}
+        api.store(workload)
+        _suspend(api, workload, not _admitted_by(workload))
+
+
+def explain(api: Api, job: Object) -> admission.Explanation:
+    """Where Kueue would admit a job, in the cluster as it stands."""
+    namespace = job["metadata"].get("namespace", "default")
+    return admission.explain(admission_objects(api), job, namespace=namespace)
+
+
+def admission_objects(api: Api) -> list[Object]:
+    """What `environment.admission` wants to see of the cluster."""
+    wanted = ("Namespace", "ResourceFlavor", "ClusterQueue", "LocalQueue", "WorkloadPriorityClass")
+    return [
+        item
+        for item in api.everything()
+        if item["kind"] in wanted or (item["kind"] == "Workload" and _admitted_by(item))
+    ]
+
+
+def _new_workload(api: Api, job: Object) -> Object:
+    metadata = job["metadata"]
+    workload = {
+        "apiVersion": KUEUE[0].api_version,
+        "kind": "Workload",
+        "metadata": {
+            "name": f"{job['kind'].lower()}-{metadata['name']}",
+            "namespace": metadata["namespace"],
+            "creationTimestamp": metadata.get("creationTimestamp"),
+            "finalizers": [IN_USE],
+            "ownerReferences": [{"apiVersion": job["apiVersion"], "kind": job["kind"], "name": metadata["name"]}],
+        },
+        "spec": {"queueName": _managed_queue(api, job)},
+        "status": {},
+    }
+    api.store(workload)
+    return workload
+
+
+def _suspend(api: Api, workload: Object, suspended: bool) -> None:
+    owner = workload["metadata"]["ownerReferences"][0]
+    for item in api.everything():
+        if (item["kind"], _full_name(item)) == (owner["kind"], _owner(workload)):
+            item.setdefault("spec", {})["suspend"] = suspended
+            api.store(item)
+
+
+def _managed_queue(api: Api, job: Object) -> str:
+    """The LocalQueue of a job: its label, or the one named "default" of its namespace (manageJobsWithoutQueueName)."""
+    given = job["metadata"].get("labels", {}).get(QUEUE_LABEL)
+    if given:
+        return str(given)
+    namespace = job["metadata"].get("namespace")
+    names = [(item["metadata"]["namespace"], item["metadata"]["name"]) for item in _of_kind(api, "LocalQueue")]
+    return DEFAULT_QUEUE if (namespace, DEFAULT_QUEUE) in names else ""
+
+
+def _is_managed(job: Object) -> bool:
+    return bool(job["metadata"].get("labels", {}).get(QUEUE_LABEL))
+
+
+def _of_kind(api: Api, kind: str) -> list[Object]:
+    return [item for item in api.everything() if item["kind"] == kind]
+
+
+def _workloads(api: Api) -> list[Object]:
+    return _of_kind(api, "Workload")
+
+
+def _queues_of(api: Api, cluster_queue: str) -> list[Object]:
+    return [item for item in _of_kind(api, "LocalQueue") if item.get("spec", {}).get("clusterQueue") == cluster_queue]
+
+
+def _admitted_by(workload: Object) -> str:
+    return str(workload.get("status", {}).get("admission", {}).get("clusterQueue", ""))
+
+
+def _flavors(queue: Object) -> list[str]:
+    groups = queue.get("spec", {}).get("resourceGroups", [])
+    return [flavor["name"] for group in groups for flavor in group.get("flavors", [])]
+
+
+def _full_name(body: Object) -> str:
+    return f"{body['metadata'].get('namespace', '')}/{body['metadata']['name']}"
+
+
+def _owner(workload: Object) -> str:
+    return f"{workload['metadata']['namespace']}/{workload['metadata']['ownerReferences'][0]['name']}"

@@ -1,0 +1,56 @@
+"""The nodes of a cluster: what its node pools are made of, with the labels and taints that GKE gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rehearsal.cloud import Cloud
+from rehearsal.rules.google import one
+from rehearsal.rules.tpu import SHAPES, topology_of
+
+POOL = "google_container_node_pool"
+
+# https://cloud.google.com/kubernetes-engine/docs/concepts/tpus#plan-tpu-configuration
+ACCELERATOR_LABEL = "cloud.google.com/gke-tpu-accelerator"
+TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-topology"
+POOL_LABEL = "cloud.google.com/gke-nodepool"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nodes:
+    """The nodes of one pool, all alike. `chips` are those of one node, 0 without TPUs."""
+
+    pool: str
+    count: int
+    zone: str
+    machine_type: str
+    chips: int
+    labels: dict[str, str]
+    taints: list[str]
+
+
+def nodes(cloud: Cloud, cluster: str) -> list[Nodes]:
+    """Pool by pool, in order of creation."""
+    found = []
+    for item in cloud.find(POOL, prefix=f"{cluster}/nodePools/"):
+        config = one(item.attributes, "node_config")
+        pool = item.name.rsplit("/", 1)[-1]
+        machine = str(config.get("machine_type"))
+        shape = SHAPES.get(machine)
+        labels = {POOL_LABEL: pool, **(config.get("labels") or {})}
+        if shape is not None:
+            labels[ACCELERATOR_LABEL] = shape.accelerator
+            labels[TOPOLOGY_LABEL] = topology_of(item.attributes) or shape.single_host
+        taints = [*(config.get("taint") or []), *(config.get("effective_taints") or [])]
+        found.append(
+            Nodes(
+                pool=pool,
+                count=int(item.attributes.get("node_count") or 0),
+                zone=", ".join(item.attributes.get("node_locations") or []),
+                machine_type=machine,
+                chips=shape.chips_per_host if shape is not None else 0,
+                labels=labels,
+                taints=[str(taint["key"]) for taint in taints],
+            )
+        )
+    return found

@@ -1,0 +1,40 @@
+"""How a provider reaches a cluster: by the address and token in its `provider` block."""
+
+from __future__ import annotations
+
+from rehearsal.cloud import Attributes
+from rehearsal.kubernetes.api import Api
+from rehearsal.rules.gke import CLUSTER, dns_endpoint, region_of
+from rehearsal.rules.google import one
+from rehearsal.rules.kind import Client, Refusal
+from rehearsal.rules.project import TOKEN
+from rehearsal.values import Unknown
+
+
+def cluster_api(client: Client, settings: Attributes) -> Api:
+    """The API server that `settings` (host, token) lead to; raises Refusal in the words of Go's HTTP client.
+
+    A provider without a host talks to localhost, which is how a missing cluster shows in practice.
+    """
+    host, token = settings.get("host"), settings.get("token")
+    if isinstance(host, Unknown) or isinstance(token, Unknown):
+        raise Refusal("cannot create REST client: no client config", "The provider's host is known only after apply.")
+    if not host:
+        raise Refusal('Get "http://localhost/api": dial tcp [::1]:80: connect: connection refused')
+    name = str(host).removeprefix("https://").rstrip("/")
+    for item in client.cloud.find(CLUSTER):
+        if name == dns_endpoint(item.name, region_of(item.attributes)):
+            _dns_endpoint_is_open(item.attributes, str(host))
+        elif name != item.attributes.get("endpoint"):
+            continue
+        if token != TOKEN:
+            raise Refusal(f'Get "{host}/api": Unauthorized')
+        return Api(client.cloud, item.name)
+    raise Refusal(f'Get "{host}/api": dial tcp: lookup {name}: no such host')
+
+
+def _dns_endpoint_is_open(cluster: Attributes, host: str) -> None:
+    """https://cloud.google.com/kubernetes-engine/docs/how-to/latest/network-isolation#dns-based-endpoint"""
+    config = one(one(cluster, "control_plane_endpoints_config"), "dns_endpoint_config")
+    if config.get("allow_external_traffic") is not True:
+        raise Refusal(f'Get "{host}/api": Forbidden: external traffic is not allowed to this DNS endpoint')
