@@ -104,9 +104,13 @@ def _placed(
         pod_sets=tuple(plans),
         reasons=tuple(reasons),
         notes=tuple(dict.fromkeys(notes)),
-        borrows={key: more for key, number in given.items() if (more := cluster.borrowed(queue.name, key, number))},
+        borrows=_borrows(cluster, queue, given) if verdict == Verdict.ADMITTED else {},
         preempts=tuple(each.name for each in stopped) if verdict == Verdict.WAITS else (),
     )
+
+
+def _borrows(cluster: Cluster, queue: ClusterQueue, given: Amounts) -> Amounts:
+    return {key: more for key, number in given.items() if (more := cluster.borrowed(queue.name, key, number))}
 
 
 def _uncovered(queue: ClusterQueue, pods: PodSet, resources: list[str]) -> Iterator[Reason]:

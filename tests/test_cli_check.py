@@ -1,0 +1,147 @@
+"""`tpuenv check`: the answer for people, exit codes for scripts, and one clear line for a file that cannot be used."""
+
+from __future__ import annotations
+
+import argparse
+import io
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cli import check
+from environment import Refused
+
+CASES = Path(__file__).parent / "admission"
+SETTINGS = {
+    "PROJECT_ID": "my-project",
+    "TPU_TYPE": "v6e-16",
+    "NUM_TPU_POOLS": "2",
+    "NAMESPACE": "tpu-training",
+    "CPU_MACHINE_TYPE": "n2-standard-8",
+    "CPU_MAX_NODES": "4",
+}
+
+
+@pytest.fixture(autouse=True)
+def _settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for key, value in SETTINGS.items():
+        monkeypatch.setenv(key, value)
+
+
+def _manifest(name: str) -> str:
+    """The manifest of a case, without the answer above it."""
+    _, manifest = (CASES / f"{name}.yaml").read_text(encoding="utf-8").split("---\n")
+    return manifest
+
+
+def _check(*argv: str) -> int:
+    parser = argparse.ArgumentParser()
+    check.add_parser(parser.add_subparsers(dest="command"))
+    return check.run(parser.parse_args(["check", *argv]))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "job.yaml"
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "words"),
+    [
+        ("jobset-one-slice", 0, "flavor tpu  gets 1 slice of tpu-v6e-slice 4x4: 16 chips"),
+        ("missing-toleration", 1, "-> add to its tolerations: {key: google.com/tpu"),
+        ("name-too-long", 1, "would be refused"),
+    ],
+)
+def test_the_exit_code_says_whether_it_would_ever_start(
+    name: str, code: int, words: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(_manifest(name), encoding="utf-8")
+    assert _check(str(file)) == code
+    assert words in capsys.readouterr().out
+
+
+def test_the_settings_decide(file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(_manifest("jobset-one-slice"), encoding="utf-8")
+    monkeypatch.setenv("TPU_TYPE", "v6e-64")
+    assert _check(str(file)) == 1
+    assert "use 8x8" in capsys.readouterr().out
+
+
+def test_workloads_in_one_file_are_admitted_one_after_the_other(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    service = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n"
+    file.write_text(
+        "---\n".join([service, _manifest("jobset-two-slices"), _manifest("rayjob-one-slice")]), encoding="utf-8"
+    )
+    assert _check(str(file)) == 0
+    out = capsys.readouterr().out
+    assert out.index("would be admitted now") < out.index("would wait")
+
+
+def test_a_manifest_may_come_from_standard_input(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(_manifest("job-cpu").encode())))
+    assert _check("-") == 0
+    assert "would be admitted now" in capsys.readouterr().out
+
+
+def test_a_manifest_without_a_namespace_is_the_only_team_s(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = yaml.safe_load(_manifest("job-cpu"))
+    del manifest["metadata"]["namespace"]
+    file.write_text(yaml.safe_dump(manifest), encoding="utf-8")
+    assert _check(str(file)) == 0
+    assert "Job tpu-training/train" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"a: [", "is not YAML, line 1"),
+        (b"a: b: c", "is not YAML, line 1"),
+        (b"\xff\xfe", "is not UTF-8"),
+        (b"", "it is empty"),
+        (b"# nothing\n---\n", "it is empty"),
+        (b"- a\n", "document 1 is not a Kubernetes object"),
+        (b"kind: 3", "document 1 is not a Kubernetes object"),
+        (b"kind: Service", "holds no Job, JobSet, RayJob or RayCluster, only Service"),
+        (b"kind: Deployment", "kind Deployment is not queued here"),
+        (b"kind: Job", "apiVersion: '' is not that of a Job; use batch/v1"),
+        (b"kind: Job\napiVersion: batch/v1\nspec: 3", "spec: 3 is not a mapping"),
+        (b'kind: Job\napiVersion: batch/v1\nmetadata: {labels: {"a\\nb": 1}}', r"labels.a\nb: 1 is not text"),
+        (b"[" * 3000, "is not YAML"),
+        (b"kind: &a [*a]", "document 1 is not a Kubernetes object"),
+        (b"kind: Job\napiVersion: batch/v1\nspec: {parallelism: 0x" + b"f" * 9000 + b"}", "is not a whole number"),
+        (b"kind: Job\napiVersion: batch/v1\nspec: {parallelism: " + b"9" * 9000 + b"}", "is not"),
+        (b"a" * (5 << 20), "is larger than 4 MiB"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_told_in_one_line(
+    content: bytes, words: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_bytes(content)
+    assert _check(str(file)) == 2
+    captured = capsys.readouterr()
+    assert words in captured.err
+    (line,) = captured.err.splitlines()
+    assert line.startswith(f"{file}: ")
+    assert captured.out == ""
+
+
+def test_a_file_that_is_not_there_is_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _check(str(tmp_path / "gone.yaml")) == 2
+    assert _check(str(tmp_path)) == 2
+    assert "there is no such file" in capsys.readouterr().err
+
+
+def test_two_namespaces_are_told(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(_manifest("job-cpu"), encoding="utf-8")
+    assert _check(str(file), "-n", "other") == 2
+    assert "is for namespace 'tpu-training', not 'other'" in capsys.readouterr().err
+
+
+def test_wrong_settings_are_refused_before_anything_else(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TPU_TYPE", "v6e-17")
+    with pytest.raises(Refused, match="did you mean 'v6e-16'"):
+        _check(str(file))
