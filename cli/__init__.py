@@ -1,0 +1,55 @@
+"""The `tpuenv` command: one module a subcommand, each with `add_parser` and `run`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from cli import bootstrap, check, deploy, destroy
+from cli.failure import Failed
+from environment import Refused
+
+_COMMANDS = {
+    "check": check,
+    "bootstrap": bootstrap,
+    "deploy": deploy,
+    "destroy": destroy,
+}
+
+_EPILOG = """\
+examples:
+  tpuenv rehearse                   play the whole deployment on this machine; no cloud account is needed
+  TPU_TYPE=v6e-32 tpuenv rehearse   the same with another TPU type
+  tpuenv bootstrap                  once per project: enable the Google APIs, make the state bucket
+  tpuenv deploy                     deploy every stack
+
+Settings come from vars.env; a variable of the same name in the process environment wins.
+Exit codes: 0 done, 1 could not be done, 2 wrong settings or arguments, 130 interrupted.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one subcommand and returns its exit code. What a person did wrong is told in lines, never as a traceback."""
+    parser = argparse.ArgumentParser(
+        prog="tpuenv",
+        description="A TPU training environment on GKE: rehearse it, prepare the project, deploy it, destroy it.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
+    for command in _COMMANDS.values():
+        command.add_parser(subparsers)
+    args = parser.parse_args(argv)
+    try:
+        code: int = _COMMANDS[args.command].run(args)
+    except Refused as refused:
+        print(refused, file=sys.stderr)
+        return 2
+    except Failed as failed:
+        print(failed, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    return code

@@ -1,0 +1,104 @@
+"""Terraform's messages in the words of this project: what to set, or which command to run."""
+
+from __future__ import annotations
+
+import re
+
+# Of these the foundation stack holds the only copies. Their protection is lifted by DESTROY_DATA as well.
+_DATA = {
+    "google_storage_bucket": "the bucket's objects",
+    "google_artifact_registry_repository": "the images",
+    "google_vertex_ai_tensorboard": "the experiments",
+}
+
+
+def explain(terraform_output: str) -> str | None:
+    """What to do about the errors in the output of Terraform, or of cdktf around it. None: nothing that is known.
+
+    Pure. The output may have cdktf's frames and indents, colours, and the same error several times.
+    """
+    text = _plain(terraform_output)
+    flat = " ".join(text.split())
+    found = [_protected(flat), *_locked(text), _no_bucket(flat), _api_off(flat), _no_credentials(flat)]
+    return "\n\n".join(each for each in found if each) or None
+
+
+def _plain(output: str) -> str:
+    """Without escape sequences, without the bars of Terraform's boxes and the stack's name that cdktf puts in front."""
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output)
+    return re.sub(r"^[ \t]*([a-z0-9-]+  )?[ \t]*[│╷╵] ?", "", text, flags=re.MULTILINE)
+
+
+def _protected(flat: str) -> str | None:
+    """https://developer.hashicorp.com/terraform/language/meta-arguments/lifecycle#prevent_destroy"""
+    refused = re.findall(r"Resource (\S+)(?: \([^)]*\))? has lifecycle\.prevent_destroy set", flat)
+    if not refused:
+        return None
+    addresses = list(dict.fromkeys(refused))
+    lost = list(dict.fromkeys(_DATA[kind] for kind in (each.split(".")[0] for each in addresses) if kind in _DATA))
+    switches, warning = "DELETION_PROTECTION=false", ""
+    if lost:
+        switches += " DESTROY_DATA=true"
+        warning = (
+            f"\nThat deletes {' and '.join(lost)} for good. Left alone, this stack keeps them and costs almost nothing."
+        )
+    return (
+        f"Protected: {', '.join(addresses)}. Terraform refused before it touched this stack.\n"
+        f"If you mean to destroy it:  {switches} tpuenv destroy{warning}\n"
+        "If this was a deploy, a setting was changed that cannot change in place, such as a name, a region or a range: "
+        "put it back."
+    )
+
+
+def _locked(text: str) -> list[str]:
+    """A lock is told by a block of its own, in whichever error it stood in the way."""
+    found = {}
+    for after in text.split("Lock Info:")[1:]:
+        block = re.split(r"\n\s*\n", after, maxsplit=1)[0]
+        info = dict(re.findall(r"^\s*(\w+):[ \t]*(.*?)\s*$", block, re.MULTILINE))
+        if "ID" in info:
+            found[info["ID"]] = info
+    return [_lock(info) for info in found.values()]
+
+
+def _lock(info: dict[str, str]) -> str:
+    in_bucket = re.fullmatch(r"gs://.*/([a-z0-9-]+)/[^/]*\.tflock", info.get("Path", ""))
+    stack = in_bucket[1] if in_bucket else "STACK"
+    who, created = info.get("Who") or "somebody", info.get("Created") or "an unknown time"
+    return (
+        f"Locked: the state of {stack} is held by {who} since {created}.\n"
+        "If that run is still going, wait for it. If it was killed, make sure with its owner that it is gone; then:\n"
+        f"  terraform -chdir=cdktf.out/stacks/{stack} force-unlock {info['ID']}"
+    )
+
+
+def _no_bucket(flat: str) -> str | None:
+    if "storage: bucket doesn't exist" not in flat:
+        return None
+    return (
+        "No state bucket: Terraform keeps its state in a bucket that is not there yet. An administrator makes it, once "
+        "per project:\n  tpuenv bootstrap"
+    )
+
+
+def _api_off(flat: str) -> str | None:
+    """https://cloud.google.com/service-usage/docs/troubleshooting"""
+    named = re.findall(r"Error 403: (.{3,60}?) has not been used in project \S+ before or it is disabled", flat)
+    if not named and not re.search(r"\b(SERVICE_DISABLED|accessNotConfigured)\b", flat):
+        return None
+    which = ", ".join(dict.fromkeys(named)) or "one that this environment uses"
+    return (
+        f"Google API not enabled: {which}. An administrator enables all of them, once per project:\n  tpuenv bootstrap"
+    )
+
+
+def _no_credentials(flat: str) -> str | None:
+    signs = (
+        "could not find default credentials",
+        "Attempted to load application default credentials",
+        "invalid_grant",
+        "reauth related error",
+    )
+    if not any(sign in flat for sign in signs):
+        return None
+    return "Google does not know who you are, or no longer:\n  gcloud auth application-default login"

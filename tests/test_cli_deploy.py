@@ -1,0 +1,158 @@
+"""`tpuenv deploy` and `destroy`: what they hand to cdktf, what they show of it, and what they add."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli import main
+
+ROOT = Path(__file__).parent.parent
+
+REFUSAL = """\
+Error: Instance cannot be destroyed
+Resource terraform_data.guard (guard) has lifecycle.prevent_destroy set, but the plan
+calls for this resource to be destroyed."""
+
+
+@pytest.fixture
+def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("PROJECT_ID", "my-project")
+    return str(tmp_path / "python")
+
+
+def write_cdktf(python: str, *lines: str) -> None:
+    program = Path(python).with_name("cdktf")
+    program.write_text("\n".join(["#!/bin/sh", *lines]) + "\n")
+    program.chmod(0o755)
+
+
+def as_program(python: str, *arguments: str) -> list[str]:
+    program = f"import sys; sys.executable = {python!r}; import cli; sys.exit(cli.main({list(arguments)!r}))"
+    return [sys.executable, "-c", program]
+
+
+def read_terminal(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 4096)
+    except OSError:  # Linux's way to say that the other end is closed
+        return b""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "handed_over"),
+    [
+        (["deploy", "--auto-approve"], "deploy * --auto-approve"),
+        (["destroy", "--auto-approve"], "destroy * --auto-approve"),
+        (["deploy", "foundation", "cluster", "--auto-approve"], "deploy foundation cluster --auto-approve"),
+        (
+            ["deploy", "--auto-approve", "queues", "--", "--ignore-missing-stack-dependencies"],
+            "deploy queues --ignore-missing-stack-dependencies --auto-approve",
+        ),
+        (["deploy", "--auto-approve", "--", "--parallelism=1"], "deploy * --parallelism=1 --auto-approve"),
+    ],
+)
+def test_cdktf_gets_the_stacks_or_all_of_them(
+    python: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
+    arguments: list[str], handed_over: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(sys, "executable", python)
+    write_cdktf(python, 'echo "$*"', "pwd", "command -v cdktf")
+    assert main(arguments) == 0
+    assert capfd.readouterr().out.splitlines() == [handed_over, str(ROOT), str(Path(python).with_name("cdktf"))]
+
+
+def test_a_failure_keeps_its_output_and_exit_code_and_is_explained(
+    python: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "executable", python)
+    write_cdktf(python, f"cat >&2 <<'END'\n{REFUSAL}\nEND", "exit 7")
+    assert main(["destroy", "--auto-approve"]) == 7
+    shown = capfd.readouterr()
+    assert shown.out.strip() == REFUSAL
+    assert "DELETION_PROTECTION=false tpuenv destroy" in shown.err
+
+
+def test_an_unknown_failure_is_left_as_it_is(
+    python: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "executable", python)
+    write_cdktf(python, "echo 'Error: something new'", "exit 1")
+    assert main(["deploy", "--auto-approve"]) == 1
+    assert capfd.readouterr().err == ""
+
+
+def test_an_error_at_the_end_of_a_long_output_is_explained(
+    python: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "executable", python)
+    write_cdktf(python, "head -c 5000000 /dev/zero | tr '\\0' 'x'", f"cat <<'END'\n\n{REFUSAL}\nEND", "exit 1")
+    assert main(["destroy", "--auto-approve"]) == 1
+    shown = capfd.readouterr()
+    assert len(shown.out) > 5_000_000
+    assert "DELETION_PROTECTION=false" in shown.err
+
+
+def test_without_a_terminal_it_wants_the_approval_beforehand(python: str) -> None:
+    write_cdktf(python, "echo started")
+    done = subprocess.run(
+        as_program(python, "deploy"), cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("deploy: there is no terminal to approve the plan at; add --auto-approve")
+    assert done.stdout == ""
+
+
+def test_a_missing_cdktf_says_what_installs_it(
+    python: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "executable", python)
+    monkeypatch.setenv("PATH", os.path.dirname(python))
+    assert main(["deploy", "--auto-approve"]) == 1
+    assert "`make setup` installs it" in capsys.readouterr().err
+
+
+def test_cdktf_can_ask_at_a_terminal_and_is_explained_there_too(python: str) -> None:
+    write_cdktf(
+        python,
+        "test -t 0 && test -t 1 || exit 9",
+        "printf 'Approve? '; read answer; echo \"got $answer\"",
+        f"cat <<'END'\n{REFUSAL}\nEND",
+        "exit 3",
+    )
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        as_program(python, "destroy"), cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+    ) as running:
+        os.close(theirs)
+        shown, answered = b"", False
+        while chunk := read_terminal(ours):
+            shown += chunk
+            if b"Approve? " in shown and not answered:
+                os.write(ours, b"yes\n")
+                answered = True
+    os.close(ours)
+    assert running.returncode == 3
+    assert b"got yes" in shown
+    assert b"DELETION_PROTECTION=false tpuenv destroy" in shown
+
+
+def test_an_interrupt_waits_until_cdktf_has_put_things_away(python: str) -> None:
+    write_cdktf(python, "trap 'sleep 0.3; echo unlocked; exit 5' INT", "echo started", "while :; do sleep 0.05; done")
+    with subprocess.Popen(
+        as_program(python, "deploy", "--auto-approve"), cwd=ROOT, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as running:  # fmt: skip
+        assert running.stdout is not None
+        assert running.stdout.readline() == "started\n"
+        os.killpg(running.pid, signal.SIGINT)
+        out, err = running.communicate(timeout=30)
+    assert running.returncode == 5
+    assert "unlocked" in out
+    assert err == ""

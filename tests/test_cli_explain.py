@@ -1,0 +1,197 @@
+"""Terraform's messages explained: real ones, as Terraform 1.11 and cdktf 0.21 print them, and Terraform itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.explain import explain
+
+
+def in_cdktf(stack: str, *lines: str) -> str:
+    """An error in a box, coloured and indented as cdktf prints it, between two redraws of its progress."""
+    indent = " " * (len(stack) + 2)
+    bar = f"{indent}\x1b[31m│\x1b[0m \x1b[0m"
+    redraw = "\n\n1 Stack destroying     0 Stacks done     1 Stack waiting\n\x1b[2K\x1b[1A\x1b[2K\x1b[1A\x1b[2K\x1b[G"
+    head = f"{stack}  \x1b[31m╷\x1b[0m\x1b[0m\n{bar}\x1b[1m\x1b[31mError: \x1b[0m\x1b[0m\x1b[1m{lines[0]}\x1b[0m\n"
+    body = "".join(f"{bar}{line}\n" for line in ("", *lines[1:]))
+    return f"{redraw}{head}{body}{indent}\x1b[31m╵\x1b[0m\x1b[0m\n{redraw}"
+
+
+def protected(stack: str, address: str) -> str:
+    return in_cdktf(
+        stack,
+        "Instance cannot be destroyed",
+        f"\x1b[0m  on cdk.tf.json line 13, in resource.{address.split('.')[0]}:",
+        '\x1b[0m  13:       "guard": \x1b[4m{\x1b[0m\x1b[0m',
+        "",
+        f"Resource {address} ({address.split('.')[1]}) has lifecycle.prevent_destroy set, but the plan",
+        "calls for this resource to be destroyed. To avoid this error and continue",
+        "with the plan, either disable lifecycle.prevent_destroy or reduce the scope",
+        "of the plan using the -target option.",
+    )
+
+
+LOCK = (
+    "Lock Info:",
+    "  ID:        1732111111111111",
+    "  Path:      gs://my-project-tpu-tf-state/tpu/cluster/default.tflock",
+    "  Operation: OperationTypeApply",
+    "  Who:       ada@laptop",
+    "  Version:   1.11.4",
+    "  Created:   2030-01-02 03:04:05.6 +0000 UTC",
+    "  Info:      ",
+    "",
+)
+HELD = (
+    'writing "gs://my-project-tpu-tf-state/tpu/cluster/default.tflock" failed: googleapi: Error 412: At least one of '
+    "the pre-conditions you specified did not hold., conditionNotMet"
+)
+
+
+def test_output_without_a_known_error_is_not_explained() -> None:
+    assert explain("") is None
+    assert explain("cluster  Apply complete! Resources: 3 added, 0 changed, 0 destroyed.") is None
+    assert (
+        explain(in_cdktf("cluster", "Error creating NodePool: googleapi: Error 400: bad topology., badRequest")) is None
+    )
+
+
+def test_a_protected_stack_says_which_setting_lifts_it() -> None:
+    said = explain(protected("cluster", "terraform_data.guard"))
+    assert said is not None
+    assert "terraform_data.guard" in said
+    assert "  DELETION_PROTECTION=false tpuenv destroy\n" in said
+    assert "DESTROY_DATA" not in said
+
+
+@pytest.mark.parametrize(
+    ("address", "lost"),
+    [
+        ("google_storage_bucket.bucket-tpu-training", "the bucket's objects"),
+        ("google_artifact_registry_repository.registry", "the images"),
+        ("google_vertex_ai_tensorboard.tensorboard", "the experiments"),
+    ],
+)
+def test_protected_data_needs_the_second_setting_and_says_what_is_lost(address: str, lost: str) -> None:
+    said = explain(protected("foundation", address))
+    assert said is not None
+    assert "DELETION_PROTECTION=false DESTROY_DATA=true tpuenv destroy" in said
+    assert f"deletes {lost} for good" in said
+
+
+def test_several_protected_resources_are_told_once_each() -> None:
+    guard = protected("foundation", "terraform_data.guard")
+    registry = protected("foundation", "google_artifact_registry_repository.registry")
+    said = explain(guard + registry + guard)
+    assert said is not None
+    assert "Protected: terraform_data.guard, google_artifact_registry_repository.registry." in said
+    assert said.count("tpuenv destroy") == 1
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [("Error acquiring the state lock", "", f"Error message: {HELD}", *LOCK), (f"Error loading state: {HELD}", *LOCK)],
+    ids=["a lock wanted by an apply", "a lock wanted for a new state"],
+)
+def test_a_held_lock_says_who_since_when_and_how_to_free_it(lines: tuple[str, ...]) -> None:
+    said = explain(in_cdktf("cluster", *lines) + in_cdktf("cluster", *lines).replace("\n", "\r\n"))
+    assert said is not None
+    assert "the state of cluster is held by ada@laptop since 2030-01-02 03:04:05.6 +0000 UTC" in said
+    assert said.count("terraform -chdir=cdktf.out/stacks/cluster force-unlock 1732111111111111") == 1
+
+
+def test_a_missing_state_bucket_needs_the_bootstrap() -> None:
+    line = "Failed to get existing workspaces: querying Cloud Storage failed: storage: bucket doesn't exist"
+    said = explain(in_cdktf("foundation", line))
+    assert said is not None
+    assert said.startswith("No state bucket")
+    assert "tpuenv bootstrap" in said
+
+
+@pytest.mark.parametrize(
+    ("line", "which"),
+    [
+        (
+            "Error creating Network: googleapi: Error 403: Compute Engine API has not been used in project 123 before "
+            "or it is disabled. Enable it by visiting https://console.developers.google.com., SERVICE_DISABLED",
+            "Compute Engine API",
+        ),
+        ("Error reading Repository: googleapi: Error 403: no., accessNotConfigured", "one that this environment uses"),
+    ],
+)
+def test_an_api_that_is_off_needs_the_bootstrap(line: str, which: str) -> None:
+    said = explain(in_cdktf("foundation", line))
+    assert said is not None
+    assert said.startswith(f"Google API not enabled: {which}.")
+    assert "tpuenv bootstrap" in said
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "storage.NewClient() failed: dialing: google: could not find default credentials.",
+        "Attempted to load application default credentials since neither `credentials` nor `access_token` was set "
+        "in the provider block.  No credentials loaded.",
+        'Get "https://compute.googleapis.com": oauth2: "invalid_grant" "reauth related error (invalid_rapt)"',
+    ],
+)
+def test_missing_or_expired_credentials_need_a_login(line: str) -> None:
+    said = explain(in_cdktf("foundation", line))
+    assert said is not None
+    assert "gcloud auth application-default login" in said
+
+
+def test_two_different_errors_are_both_explained() -> None:
+    said = explain(protected("queues", "terraform_data.guard") + in_cdktf("cluster", "Error acquiring", *LOCK))
+    assert said is not None
+    assert "DELETION_PROTECTION=false" in said
+    assert "force-unlock" in said
+
+
+# --- Terraform itself, which needs no provider for its own `terraform_data` ---
+
+
+def terraform(folder: Path, *arguments: str) -> str:
+    here = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    program = shutil.which("terraform", path=here) or shutil.which("tofu", path=here)
+    if program is None:
+        pytest.skip("there is no Terraform on the PATH")
+    settings = {"CHECKPOINT_DISABLE": "1", "TF_CLI_CONFIG_FILE": os.devnull}
+    done = subprocess.run([program, *arguments], cwd=folder, env=os.environ | settings, capture_output=True, text=True)
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("guarded")
+    guard = {"guard": {"input": {"stack": "cluster"}, "lifecycle": {"prevent_destroy": True}}}
+    (folder / "cdk.tf.json").write_text(json.dumps({"resource": {"terraform_data": guard}}))
+    terraform(folder, "init")
+    assert "Apply complete!" in terraform(folder, "apply", "-auto-approve")
+    return folder
+
+
+def test_the_refusal_of_the_real_terraform_is_recognised(guarded: Path) -> None:
+    said = explain(terraform(guarded, "destroy", "-auto-approve"))
+    assert said is not None
+    assert said.startswith("Protected: terraform_data.guard.")
+
+
+def test_the_held_lock_of_the_real_terraform_is_recognised(guarded: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    lock = {"ID": "1732", "Operation": "OperationTypeApply", "Info": "", "Who": "ada@laptop", "Version": "1.11.4",
+            "Created": "2030-01-02T03:04:05.6Z", "Path": "terraform.tfstate"}  # fmt: skip
+    (guarded / ".terraform.tfstate.lock.info").write_text(json.dumps(lock))
+    with (guarded / "terraform.tfstate").open("r+") as state:
+        fcntl.lockf(state, fcntl.LOCK_EX)
+        said = explain(terraform(guarded, "apply", "-auto-approve"))
+    assert said is not None
+    assert "is held by ada@laptop since 2030-01-02" in said
+    assert "force-unlock 1732" in said

@@ -1,0 +1,87 @@
+"""`tpuenv` itself: help, exit codes, and what a person sees when something is wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli import main
+
+ROOT = Path(__file__).parent.parent
+COMMANDS = ("check", "bootstrap", "deploy", "destroy")
+
+
+def test_help_names_every_command_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as done:
+        main(["--help"])
+    shown = capsys.readouterr().out
+    assert done.value.code == 0
+    for command in COMMANDS:
+        assert re.search(rf"^    {command}\s", shown, re.MULTILINE)
+    assert "examples:\n  tpuenv rehearse" in shown
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as done:
+        main([command, "--help"])
+    assert done.value.code == 0
+    assert f"usage: tpuenv {command} " in capsys.readouterr().out
+
+
+def test_help_loads_none_of_the_heavy_libraries() -> None:
+    program = """
+import sys, cli
+try:
+    cli.main(["--help"])
+except SystemExit:
+    pass
+print([name for name in ("cdktf", "jsii", "grpc", "requests", "google.cloud", "google.auth") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as done:
+        main(["bootsrap"])
+    assert done.value.code == 2
+    assert "invalid choice: 'bootsrap'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["bootstrap", "deploy", "destroy"])
+def test_wrong_settings_are_told_all_at_once_one_a_line(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for key, value in {"PROJECT_ID": "my-project", "TPU_TYPE": "v6e-17", "NUM_TPU_POOLS": "-1"}.items():
+        monkeypatch.setenv(key, value)
+    assert main([command]) == 2
+    assert [line.split(":")[0] for line in capsys.readouterr().err.splitlines()] == ["TPU_TYPE", "NUM_TPU_POOLS"]
+
+
+def test_an_interrupt_is_one_line_and_130(tmp_path: Path) -> None:
+    key = tmp_path / "ada.json"
+    key.write_text('{"type": "authorized_user", "client_id": "a", "client_secret": "b", "refresh_token": "c"}')
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        proxy = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        variables = {"PROJECT_ID": "my-project", "GOOGLE_APPLICATION_CREDENTIALS": str(key), "HTTPS_PROXY": proxy}
+        with subprocess.Popen(
+            [sys.executable, "-m", "cli", "bootstrap"], cwd=ROOT, env=os.environ | variables | {"NO_PROXY": ""},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        ) as running:  # fmt: skip
+            try:
+                silent.settimeout(30)
+                silent.accept()[0].close()
+                running.send_signal(signal.SIGINT)
+                _, err = running.communicate(timeout=30)
+            finally:
+                running.kill()
+    assert running.returncode == 130
+    assert err == "interrupted\n"
