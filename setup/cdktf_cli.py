@@ -5,6 +5,8 @@ from __future__ import annotations
 import platform
 import shlex
 import shutil
+import tempfile
+from pathlib import Path
 
 from setup.packages import node_package
 from setup.steps import CommandFailed, Layout, SetupError, content, run, write_program
@@ -51,10 +53,23 @@ def _terminal_works(layout: Layout) -> bool:
 
 
 def _build_terminal(layout: Layout) -> None:
-    """Compile the native part, with the headers that came with Node, where it does not come ready-made."""
+    """Compile the native part, with the headers that came with Node, where it does not come ready-made.
+
+    In a temporary folder, because make cannot build in a path with a space.
+    """
     gyp = node_package(layout) / "lib" / "node_modules" / "npm" / "node_modules" / "node-gyp" / "bin" / "node-gyp.js"
-    run([layout.node, gyp, "rebuild", f"--nodedir={node_package(layout)}"],
-        layout=layout, cwd=layout.node_modules / PTY, check=False)  # fmt: skip
+    with tempfile.TemporaryDirectory() as temporary:
+        source = Path(temporary, "pty")
+        shutil.copytree(layout.node_modules / PTY, source)
+        shutil.copytree(layout.node_modules / "nan", Path(temporary, "node_modules", "nan"))
+        node = Path(temporary, "node")
+        node.symlink_to(node_package(layout))
+        run([layout.node, gyp, "rebuild", f"--nodedir={node}"], layout=layout, cwd=source, check=False)
+        built = source / "build" / "Release" / "pty.node"
+        if built.exists():
+            target = layout.node_modules / PTY / "build" / "Release" / "pty.node"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(built, target)
     if not _terminal_works(layout):
         raise SetupError(
             f"the CDKTF CLI has no ready-made native part for {platform.system()} {platform.machine()}, and it could "
