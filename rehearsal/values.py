@@ -133,6 +133,15 @@ def is_known(value: Value) -> bool:
     return all(is_known(item) for item in value) if isinstance(value, list) else True
 
 
+def known_part(value: Value) -> Value:
+    """`value` with null in place of everything unknown."""
+    if isinstance(value, Unknown):
+        return None
+    if isinstance(value, dict):
+        return {name: known_part(item) for name, item in value.items()}
+    return [known_part(item) for item in value] if isinstance(value, list) else value
+
+
 def empty(type_: CtyType) -> Value:
     """A known value that says nothing, for what the server decides and no rule plays."""
     if isinstance(type_, str):

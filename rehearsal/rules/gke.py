@@ -356,7 +356,7 @@ class Cluster:
         found = client.cloud.get(CLUSTER, name)
         if found is None:
             raise Refusal(f"{name} not found")
-        return found | config | {"id": name, "project": project, "location": location}
+        return found | {"id": name, "project": project, "location": location}
 
 
 _SHARED = (name_is_valid, zones_are_in_the_region, nodes_account_exists, boot_disk_fits)

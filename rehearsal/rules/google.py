@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import re
@@ -14,7 +15,7 @@ from rehearsal import planning
 from rehearsal.cloud import Attributes
 from rehearsal.rules.kind import Client, Refusal
 from rehearsal.schemas import Block
-from rehearsal.values import UNKNOWN, Unknown, is_known
+from rehearsal.values import UNKNOWN, Unknown, is_known, known_part
 
 # Which attributes force replacement is not in the bindings. Source: `ForceNew` in
 # hashicorp/terraform-provider-google 6.50.0.
@@ -48,12 +49,10 @@ class Change:
     prior: Attributes | None
     planned: Attributes | None
 
-    @property
+    @functools.cached_property
     def values(self) -> Attributes:
-        """The attributes as they will be, or for a deletion as they are."""
-        values = self.prior if self.planned is None else self.planned
-        assert values is not None
-        return values
+        """The attributes as they will be, or for a deletion as they are; null where the server is to decide."""
+        return dict(known_part((self.prior if self.planned is None else self.planned) or {}))
 
     def get(self, type_: str, name: str) -> Attributes | None:
         """Another object of the cloud by its full name."""
@@ -214,7 +213,7 @@ def server_values(change: Change) -> Attributes:
         "creation_timestamp": now,
         "create_time": now,
         "update_time": now,
-        "etag": hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:12],
+        "etag": hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12],
         "fingerprint": hashlib.sha256(change.name.encode()).hexdigest()[:12],
     }
 

@@ -53,7 +53,10 @@ class Kind(Protocol):
     All values are Terraform's: dicts by attribute name, lists of blocks. Each call raises `Refusal` to say no.
     """
 
-    type_: str
+    @property
+    def type_(self) -> str:
+        """Terraform's name of the type."""
+        ...
 
     def immutable(self, prior: Attributes, planned: Attributes) -> tuple[str, ...]:
         """The attributes whose change replaces the resource ("node_config.spot")."""
@@ -87,7 +90,8 @@ class Kind(Protocol):
 class Source(Protocol):
     """One data source."""
 
-    type_: str
+    @property
+    def type_(self) -> str: ...
 
     def read(self, client: Client, config: Attributes) -> dict[str, Value]:
         """The whole value, with the configuration in it."""

@@ -12,7 +12,7 @@ from rehearsal.kubernetes.controllers import holders
 from rehearsal.kubernetes.resources import Resource
 from rehearsal.kubernetes.status import Status
 from rehearsal.rules.access import cluster_api
-from rehearsal.rules.kind import Client, Refusal
+from rehearsal.rules.kind import Client, Kind, Refusal
 from rehearsal.rules.manifest import Manifest
 from rehearsal.schemas import Block, NestedBlock
 from rehearsal.values import Unknown
@@ -211,7 +211,7 @@ def _typed(api_version: str, names: str) -> list[Typed]:
     return found
 
 
-KINDS = (
+KINDS: tuple[Kind, ...] = (
     Manifest(),
     *_typed(
         "v1",

@@ -16,9 +16,11 @@ _GOOGLE: tuple[Kind, ...] = (
     *services.KINDS,
 )
 
+_KUBERNETES: tuple[Kind, ...] = kubernetes.KINDS
+
 KINDS: Mapping[str, Mapping[str, Kind]] = {
     "google": {kind.type_: kind for kind in _GOOGLE},
-    "kubernetes": {kind.type_: kind for kind in kubernetes.KINDS},
+    "kubernetes": {kind.type_: kind for kind in _KUBERNETES},
     "helm": {kind.type_: kind for kind in helm.KINDS},
 }
 SOURCES: Mapping[str, Mapping[str, Source]] = {
