@@ -7,16 +7,12 @@ import os
 import socket
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from google.auth.credentials import AnonymousCredentials
-from google.auth.transport.requests import AuthorizedSession
-from google.cloud.service_usage_v1 import ServiceUsageClient
-from google.cloud.service_usage_v1.services.service_usage.transports import ServiceUsageRestTransport
-from google.cloud.storage import Client as StorageClient
 from google_replies import NUMBER, PROJECT, Fault, Google, bucket, error, no_access, older_error, served, switched_off
 
 import environment
@@ -24,6 +20,14 @@ from cli.bootstrap import bootstrap
 from cli.cloud import Clients, Patience
 from cli.failure import Failed
 from environment.services import SERVICES
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", FutureWarning)  # of the end of support for older Pythons
+    from google.auth.credentials import AnonymousCredentials
+    from google.auth.transport.requests import AuthorizedSession
+    from google.cloud.service_usage_v1 import ServiceUsageClient
+    from google.cloud.service_usage_v1.services.service_usage.transports import ServiceUsageRestTransport
+    from google.cloud.storage import Client as StorageClient
 
 ROOT = Path(__file__).parent.parent
 STATE = f"{PROJECT}-tpu-tf-state"
