@@ -24,8 +24,8 @@ lint: setup  ## Style: ruff's checks and its format
 	@$(python) -m ruff check .
 	@$(python) -m ruff format --check .
 
-types: setup  ## mypy, strictly
-	@$(python) -m mypy -p environment -p cli -p rehearsal -p setup -p bench
+types: setup  ## mypy, strictly (a minute and 4 GB the first time: the provider bindings are large)
+	@$(python) -m mypy -p environment -p stacks -p cli -p rehearsal -p setup -p bench -m manifests.render -m main
 
 bench: setup  ## Measure synthesis and a rehearsal, and write the table into README.md
 	@$(python) -m bench --write

@@ -56,7 +56,7 @@ def _warm_up(layout: Layout) -> None:
 STEPS = (
     Step(
         name="packages",
-        doing="Python packages and Node (about 700 MB)",
+        doing="Python packages and Node (about 1.1 GB)",
         inputs=packages.inputs,
         install=packages.install,
         made=lambda layout: [layout.python, layout.node],
@@ -85,7 +85,7 @@ STEPS = (
     ),
     Step(
         name="warm-up",
-        doing="Unpacking and indexing the provider bindings (about 600 MB)",
+        doing="Unpacking and indexing the provider bindings (about 500 MB)",
         inputs=lambda layout: [str(layout.root), content(layout.root / "requirements.txt")],
         install=_warm_up,
         made=lambda layout: [layout.jsii_cache],
