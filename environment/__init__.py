@@ -8,13 +8,34 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from environment.addresses import address_problems, address_warnings
-from environment.fleet import PoolGroup, Team, fleet_problems, fleet_warnings, groups_of, teams_of
+from environment.fleet import (
+    CapacityMode,
+    Member,
+    MemberKind,
+    PoolGroup,
+    Team,
+    fleet_problems,
+    fleet_warnings,
+    groups_of,
+    teams_of,
+)
 from environment.names import Names, name_problems, names_of
 from environment.problems import Problem, Refused
 from environment.settings import Settings, conflicts, read_settings, settings_warnings
 from environment.vars_file import read_vars_file
 
-__all__ = ["Environment", "Names", "PoolGroup", "Refused", "Settings", "Team", "load"]
+__all__ = [
+    "CapacityMode",
+    "Environment",
+    "Member",
+    "MemberKind",
+    "Names",
+    "PoolGroup",
+    "Refused",
+    "Settings",
+    "Team",
+    "load",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +45,7 @@ class Environment:
     settings: Settings
     groups: tuple[PoolGroup, ...]
     teams: tuple[Team, ...]
+    fair_sharing: bool  # whether Kueue weighs teams by their shares when several want what is idle
     warnings: tuple[str, ...]  # as the problems of Refused: `KEY: what may be wrong`
 
     @property
@@ -61,6 +83,7 @@ def load(vars_env: Path, process_env: Mapping[str, str]) -> Environment:
         settings=settings,
         groups=groups,
         teams=teams,
+        fair_sharing=False,
         warnings=tuple(_line(warning, process_env) for warning in warnings),
     )
 

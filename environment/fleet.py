@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
 
 from environment.capacity import CLUSTER_PODS_CPU, CLUSTER_PODS_GIB, node_capacity
 from environment.cpu import cpu_machine_type
@@ -16,6 +18,16 @@ _MOST_NODES = 65_000
 _NODES_WITHOUT_ASKING = 5_000
 
 
+class CapacityMode(Enum):
+    """How Google is asked for the machines of a pool group. The value is the word in fleet.yaml."""
+
+    ON_DEMAND = "on-demand"
+    SPOT = "spot"
+    RESERVATION = "reservation"
+    FLEX_START = "flex-start"  # Dynamic Workload Scheduler: made when pods wait for it and capacity comes free
+    QUEUED = "queued"  # the same, asked for by Kueue with a ProvisioningRequest for all hosts of a job at once
+
+
 @dataclass(frozen=True, kw_only=True)
 class PoolGroup:
     """Equal slices in one zone; every slice is a node pool of its own."""
@@ -24,6 +36,10 @@ class PoolGroup:
     slice: Slice
     slices: int
     zone: str
+    capacity: CapacityMode = CapacityMode.ON_DEMAND
+    reservation: str = ""  # as a node pool's reservation affinity names it, with its block if one is given
+    autoscaled: bool = False  # each node pool has 0 or all of its hosts, as pods need them; always with DWS modes
+    max_run_seconds: int | None = None  # with DWS modes: when Google takes the hosts back; None is its limit of 7 days
 
     @property
     def node_pools(self) -> tuple[str, ...]:
@@ -39,12 +55,35 @@ class PoolGroup:
         return self.slices * self.slice.chips
 
 
+class MemberKind(Enum):
+    """What an email address stands for. The value is what Google's IAM puts before it."""
+
+    USER = "user"
+    GROUP = "group"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """A person, or a Google group of people, who may submit a team's jobs."""
+
+    kind: MemberKind
+    email: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Team:
-    """Who submits jobs. The name is also that of its namespace and its ClusterQueue; shares are relative."""
+    """Who submits jobs. The name is also that of its namespace and its ClusterQueue; shares are relative.
+
+    The limits count slices of each pool group: None is as many as there are, 0 is none.
+    """
 
     name: str
-    share: int
+    share: Fraction
+    pools: tuple[str, ...]  # the pool groups that it may use, in the fleet's order
+    priority: str | None = None  # the WorkloadPriorityClass of its jobs; None is Kueue's own default, priority 0
+    borrowing_limit: int | None = None
+    lending_limit: int | None = None
+    members: tuple[Member, ...] = ()
 
 
 def groups_of(settings: Settings) -> tuple[PoolGroup, ...]:
@@ -59,7 +98,7 @@ def groups_of(settings: Settings) -> tuple[PoolGroup, ...]:
 
 
 def teams_of(settings: Settings) -> tuple[Team, ...]:
-    return (Team(name=settings.namespace, share=1),)
+    return (Team(name=settings.namespace, share=Fraction(1), pools=("tpu",)),)
 
 
 def fleet_problems(settings: Settings, groups: Sequence[PoolGroup]) -> list[Problem]:

@@ -73,8 +73,8 @@ def share_out(total: int, claims: Sequence[Fraction], owed: Sequence[Fraction]) 
 
 
 def _claims(teams: Sequence[Team]) -> list[Fraction]:
-    whole = sum(Fraction(team.share) for team in teams)
-    return [Fraction(team.share) / whole for team in teams]
+    whole = sum(team.share for team in teams)
+    return [team.share / whole for team in teams]
 
 
 def _shared_slices(groups: Sequence[PoolGroup], teams: Sequence[Team]) -> dict[str, list[int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 import pytest
 
@@ -83,7 +84,7 @@ def test_a_namespace_that_makes_a_helm_release_too_long_is_refused() -> None:
 
 
 def test_a_node_pool_name_over_forty_characters_is_a_problem() -> None:
-    settings, teams = loaded().settings, (Team(name="research", share=1),)
+    settings, teams = loaded().settings, (Team(name="research", share=Fraction(1), pools=()),)
 
     def group(name: str) -> PoolGroup:
         return PoolGroup(name=name, slice=slice_for("v6e-16"), slices=11, zone="us-east5-b")

@@ -34,7 +34,10 @@ def _fleet(groups: list[tuple[str, int]], shares: list[int]) -> Environment:
             PoolGroup(name=f"group-{i}", slice=slice_for(type_), slices=slices, zone="us-east5-b")
             for i, (type_, slices) in enumerate(groups)
         ),
-        teams=tuple(Team(name=f"team-{i}", share=share) for i, share in enumerate(shares)),
+        teams=tuple(
+            Team(name=f"team-{i}", share=Fraction(share), pools=tuple(f"group-{n}" for n in range(len(groups))))
+            for i, share in enumerate(shares)
+        ),
     )
 
 
