@@ -66,11 +66,12 @@ def prepare() -> None:
         if not any(isinstance(sys.modules.get(binding.package), _Root) for binding in BINDINGS):
             _warn("cdktf was imported before stacks")
         return
-    plain = os.environ.get(PLAIN) == "1"
-    if not plain:
-        for binding in BINDINGS:
-            _put_root(binding)
-    with _environment(_kernel_environment(lazy=not plain)):
+    lazy = os.environ.get(PLAIN) != "1"
+    if lazy:
+        # One that does not fit keeps node on the plain way; in Python the others still take the fast one.
+        fits = [_put_root(binding) for binding in BINDINGS]
+        lazy = all(fits)
+    with _environment(_kernel_environment(lazy=lazy)):
         importlib.import_module("cdktf")
 
 
@@ -93,17 +94,18 @@ class _Root(ModuleType):
         return importlib.import_module(f"{self.__name__}.{name}")
 
 
-def _put_root(binding: Binding) -> None:
+def _put_root(binding: Binding) -> bool:
+    """Put the binding's root package in sys.modules as it is, if it is the version that this file was tried with."""
     spec = importlib.util.find_spec(binding.package)
     if spec is None or spec.origin is None:
         _warn(f"{binding.package} is not installed")
-        return
+        return False
     folder = Path(spec.origin).parent
     for package, version in ((binding.package, binding.version), ("jsii", JSII_VERSION)):
         # The folder's name tells the version; importlib.metadata would parse a long file to say the same.
         if not (folder.parent / f"{package}-{version}.dist-info").is_dir():
             _warn(f"{package} is not version {version}")
-            return
+            return False
     root = _Root(binding.package, spec, folder)
     sys.modules[binding.package] = root
     # Tells jsii which module holds a type that the kernel returns before anything has imported it. Newer bindings carry
@@ -111,6 +113,7 @@ def _put_root(binding: Binding) -> None:
     importlib.import_module("jsii._reference_map")._submodule_fqn_map.update(
         {f"{binding.assembly}.{_camel_case(name)}": f"{binding.package}.{name}" for name in root.__all__}
     )
+    return True
 
 
 def _camel_case(name: str) -> str:
@@ -127,12 +130,15 @@ def _kernel_environment(*, lazy: bool) -> dict[str, str]:
         wanted["JSII_NODE"] = str(NODE)
     cache = Path(os.environ.get("JSII_RUNTIME_PACKAGE_CACHE_ROOT", CACHE))
     # jsii ends with an error on a cache that it cannot write; its own default place is slower, and works.
-    if os.access(cache, os.W_OK):
+    writable = os.access(cache, os.W_OK)
+    if writable:
         wanted["JSII_RUNTIME_PACKAGE_CACHE_ROOT"] = str(cache)
-        # The kernel makes its runtime index in the background, and ends before that is done when all else is fast.
-        # Without an index every run is slow, for ever. So a cache without one is first filled the plain way.
-        if lazy and all(binding.runtime_index(cache) for binding in BINDINGS):
-            options.append(f"--require {json.dumps(str(HOOK), ensure_ascii=False)}")
+    # The kernel makes its runtime index in the background, and ends before that is done when all else is fast. Without
+    # an index every run is slow, for ever. So a cache without one is first filled the plain way.
+    if lazy and writable and all(binding.runtime_index(cache) for binding in BINDINGS):
+        options.append(f"--require {json.dumps(str(HOOK), ensure_ascii=False)}")
+    elif lazy:
+        _warn(f"jsii's package cache {cache} is not filled or cannot be written (make setup fills it)")
     wanted["NODE_OPTIONS"] = " ".join(options).strip()
     return wanted
 
