@@ -10,6 +10,9 @@ from environment.names import LOCAL_QUEUE, POOL_GROUP_LABEL, TEAM_ACCOUNT
 
 WORKLOADS = Path(__file__).parent
 
+# Of a team that states none: in the middle, so that a job can be put before or behind others by its label.
+USUAL_PRIORITY = "medium"
+
 
 def render(environment: Environment, folder: Path) -> tuple[Path, ...]:
     """Write `{folder}/{team}/{group}/{workload}.yaml` for each team, pool group and workload; returns the paths.
@@ -34,6 +37,7 @@ def _names(environment: Environment, team: Team, group: PoolGroup, workload: str
     return {
         "NAMESPACE": team.name,
         "QUEUE": LOCAL_QUEUE,
+        "PRIORITY": team.priority or USUAL_PRIORITY,
         "SERVICE_ACCOUNT": TEAM_ACCOUNT,
         "BUCKET": environment.names.bucket(team.name),
         "IMAGE": f"{environment.names.registry_url}/{workload}",

@@ -19,9 +19,11 @@ from environment.names import (
     POOL_GROUP_LABEL,
     TEAM_LABEL,
 )
+from stacks.access import Access
 from stacks.base import ClusterUser
 from stacks.charts import LocalChart
 from stacks.teams import Team
+from stacks.tpu_node_pools import SCHEDULED
 
 JOBSET_VERSION = "0.12.0"
 KUEUE_VERSION = "0.19.2"
@@ -29,15 +31,21 @@ UPSTREAM_CHARTS = "oci://registry.k8s.io"
 
 ON_CPU_NODES = {POOL_GROUP_LABEL: CPU_GROUP}
 
-# How long a started job may take until all its pods are ready, before its slices go to the next in the queue. It must
-# outlast pulling a training image on every host. It is one value for the whole cluster.
+# How long an admitted job may take until all its pods are ready, before its slices go to the next in the queue: longer
+# than pulling a training image on every host; than making a slice, where slices are made on demand; and than Google's
+# Dynamic Workload Scheduler lets a job wait, where it is used. One value for the whole cluster, and it cannot be off.
 PODS_READY_TIMEOUT = "30m"
+PODS_READY_TIMEOUT_AUTOSCALED = "2h"
+PODS_READY_TIMEOUT_SCHEDULED = "168h"
 
 # How long the webhooks of a ready Kueue may still not answer.
 GATE_LIMIT_SECONDS = 300
 
 # Kueue's webhooks refuse everything of a kind they watch while Kueue is down, so only the kinds that train are listed.
 FRAMEWORKS = ["batch/job", "jobset.x-k8s.io/jobset", "ray.io/rayjob", "ray.io/raycluster"]
+
+# Kueue's own two: a preemption may not leave the owner of the slices with more than its share.
+FAIR_STRATEGIES = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 
 ADMITTED_POD_LABEL = "kueue.x-k8s.io/podset"
 
@@ -62,6 +70,7 @@ class Platform(ClusterUser):
             )
             for team in environment.teams
         ]
+        Access(self, "access", environment=environment, teams=teams)
         LocalChart(
             self,
             "gate",
@@ -103,7 +112,9 @@ class Platform(ClusterUser):
             namespace=KUEUE_NAMESPACE,
             values={
                 "controllerManager": {"nodeSelector": ON_CPU_NODES, "manager": manager},
-                "managerConfig": {"controllerManagerConfigYaml": json.dumps(_kueue_configuration(), indent=2)},
+                "managerConfig": {
+                    "controllerManagerConfigYaml": json.dumps(_kueue_configuration(self.environment), indent=2)
+                },
             },
             depends_on=[after],
         )
@@ -191,8 +202,9 @@ class Platform(ClusterUser):
         return [rule, Manifest(self, "tpu-policy-binding", manifest=binding, field_manager=owned, depends_on=[rule])]
 
 
-def _kueue_configuration() -> dict[str, Any]:
+def _kueue_configuration(environment: Environment) -> dict[str, Any]:
     """Kueue's configuration file, `config.kueue.x-k8s.io/v1beta2`; the chart replaces it as a whole, so it is whole."""
+    fair_sharing = {"fairSharing": {"preemptionStrategies": FAIR_STRATEGIES}} if environment.fair_sharing else {}
     return {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
@@ -211,6 +223,15 @@ def _kueue_configuration() -> dict[str, Any]:
         },
         "manageJobsWithoutQueueName": True,
         "managedJobsNamespaceSelector": {"matchExpressions": [{"key": TEAM_LABEL, "operator": "Exists"}]},
-        "waitForPodsReady": {"timeout": PODS_READY_TIMEOUT},
+        "waitForPodsReady": {"timeout": _pods_ready_timeout(environment)},
         "integrations": {"frameworks": FRAMEWORKS},
+        **fair_sharing,
     }
+
+
+def _pods_ready_timeout(environment: Environment) -> str:
+    if any(group.capacity in SCHEDULED for group in environment.groups):
+        return PODS_READY_TIMEOUT_SCHEDULED
+    if any(group.autoscaled for group in environment.groups):
+        return PODS_READY_TIMEOUT_AUTOSCALED
+    return PODS_READY_TIMEOUT

@@ -21,6 +21,16 @@ from stacks.charts import LocalChart
 # How long admitted jobs may take to stop before a queue's removal gives up, with the queue on hold.
 DRAIN_LIMIT_SECONDS = 900
 
+# Every kind, after the kinds whose objects it names.
+ORDER: dict[str, tuple[str, ...]] = {
+    "WorkloadPriorityClass": (),
+    "ResourceFlavor": (),
+    "ProvisioningRequestConfig": (),
+    "AdmissionCheck": ("ProvisioningRequestConfig",),
+    "ClusterQueue": ("ResourceFlavor", "AdmissionCheck"),
+    "LocalQueue": ("ClusterQueue",),
+}
+
 
 class Queues(ClusterUser):
     """On the way up: flavors, ClusterQueues, LocalQueues. On the way down each ClusterQueue is drained before anything
@@ -34,9 +44,8 @@ class Queues(ClusterUser):
         super().__init__(scope, id_, environment=environment)
         objects = queue_objects(environment)
         of_kind: dict[str, dict[str, Manifest]] = {}
-        for kind in ("WorkloadPriorityClass", "ResourceFlavor", "ClusterQueue", "LocalQueue"):
-            needed = {"ClusterQueue": "ResourceFlavor", "LocalQueue": "ClusterQueue"}.get(kind)
-            after = list(of_kind[needed].values()) if needed else []
+        for kind, needed in ORDER.items():
+            after = [manifest for kind in needed for manifest in of_kind[kind].values()]
             of_kind[kind] = {
                 _key(manifest): self._manifest(manifest, after) for manifest in objects if manifest["kind"] == kind
             }

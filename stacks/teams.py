@@ -37,6 +37,7 @@ class Team(Construct):
         depends_on: Sequence[ITerraformDependable],
     ) -> None:
         super().__init__(scope, id_)
+        self.team = team
         settings, names = environment.settings, environment.names
         self.namespace = NamespaceV1(
             self,

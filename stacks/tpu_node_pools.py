@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from cdktf import TerraformResourceLifecycle
 from cdktf_cdktf_provider_google.compute_resource_policy import (
     ComputeResourcePolicy,
     ComputeResourcePolicyWorkloadPolicy,
 )
 from cdktf_cdktf_provider_google.container_node_pool import (
     ContainerNodePool,
+    ContainerNodePoolAutoscaling,
     ContainerNodePoolManagement,
     ContainerNodePoolNodeConfig,
     ContainerNodePoolNodeConfigGcfsConfig,
     ContainerNodePoolNodeConfigGvnic,
+    ContainerNodePoolNodeConfigReservationAffinity,
     ContainerNodePoolNodeConfigWorkloadMetadataConfig,
     ContainerNodePoolPlacementPolicy,
+    ContainerNodePoolQueuedProvisioning,
     ContainerNodePoolTimeouts,
 )
 from constructs import Construct
 
-from environment import Environment, PoolGroup
+from environment import CapacityMode, Environment, PoolGroup
 from environment.addresses import MAX_PODS_TPU
 from environment.names import POOL_GROUP_LABEL
 from stacks.base import EnvironmentStack
@@ -28,6 +34,11 @@ TPU_DISK_GB = 100
 
 # A slice of many hosts waits for capacity and is made as one; Google gives large ones up to hours.
 TIMEOUT = "120m"
+
+# Modes in which Google's Dynamic Workload Scheduler makes the hosts, when pods wait for them.
+SCHEDULED = (CapacityMode.FLEX_START, CapacityMode.QUEUED)
+
+RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 
 
 class TpuNodePools(EnvironmentStack):
@@ -66,31 +77,66 @@ class TpuNodePools(EnvironmentStack):
             type="COMPACT", tpu_topology=group.slice.topology, policy_name=policy_name
         )
 
-    def _node_pool(
-        self, name: str, group: PoolGroup, placement: ContainerNodePoolPlacementPolicy | None
-    ) -> ContainerNodePool:
-        machine_type = group.slice.machine_type
-        return ContainerNodePool(
+    def _node_pool(self, name: str, group: PoolGroup, placement: ContainerNodePoolPlacementPolicy | None) -> None:
+        ContainerNodePool(
             self,
             name,
             name=name,
             cluster=self.environment.names.cluster,
             location=self.environment.settings.region,
             node_locations=[group.zone],
-            node_count=group.slice.hosts,
             max_pods_per_node=MAX_PODS_TPU,
             placement_policy=placement,
-            management=ContainerNodePoolManagement(auto_repair=True, auto_upgrade=True),
-            node_config=ContainerNodePoolNodeConfig(
-                machine_type=machine_type.name,
-                disk_type=machine_type.boot_disk,
-                disk_size_gb=TPU_DISK_GB,
-                service_account=self.environment.names.node_account_email,
-                oauth_scopes=OAUTH_SCOPES,
-                labels={POOL_GROUP_LABEL: group.name},
-                gvnic=ContainerNodePoolNodeConfigGvnic(enabled=True),
-                gcfs_config=ContainerNodePoolNodeConfigGcfsConfig(enabled=True),
-                workload_metadata_config=ContainerNodePoolNodeConfigWorkloadMetadataConfig(mode="GKE_METADATA"),
+            # Google takes the hosts of the Dynamic Workload Scheduler back at their time; repairing them is refused.
+            management=ContainerNodePoolManagement(auto_repair=group.capacity not in SCHEDULED, auto_upgrade=True),
+            queued_provisioning=(
+                ContainerNodePoolQueuedProvisioning(enabled=True) if group.capacity is CapacityMode.QUEUED else None
             ),
+            node_config=self._node_config(group),
             timeouts=ContainerNodePoolTimeouts(create=TIMEOUT, update=TIMEOUT, delete=TIMEOUT),
+            **_size(group),
         )
+
+    def _node_config(self, group: PoolGroup) -> ContainerNodePoolNodeConfig:
+        machine_type = group.slice.machine_type
+        return ContainerNodePoolNodeConfig(
+            machine_type=machine_type.name,
+            disk_type=machine_type.boot_disk,
+            disk_size_gb=TPU_DISK_GB,
+            service_account=self.environment.names.node_account_email,
+            oauth_scopes=OAUTH_SCOPES,
+            labels={POOL_GROUP_LABEL: group.name},
+            spot=True if group.capacity is CapacityMode.SPOT else None,
+            flex_start=True if group.capacity in SCHEDULED else None,
+            max_run_duration=f"{group.max_run_seconds}s" if group.max_run_seconds else None,
+            reservation_affinity=_reservation(group),
+            gvnic=ContainerNodePoolNodeConfigGvnic(enabled=True),
+            gcfs_config=ContainerNodePoolNodeConfigGcfsConfig(enabled=True),
+            workload_metadata_config=ContainerNodePoolNodeConfigWorkloadMetadataConfig(mode="GKE_METADATA"),
+        )
+
+
+def _size(group: PoolGroup) -> dict[str, Any]:
+    """A slice is all of its hosts or none. GKE refuses the `total_` limits for slices, so the zone's are given.
+
+    Changing the first size of a pool replaces it, and an autoscaler owns the size afterwards.
+    """
+    if not group.autoscaled:
+        return {"node_count": group.slice.hosts}
+    return {
+        "initial_node_count": 0,
+        "autoscaling": ContainerNodePoolAutoscaling(
+            min_node_count=0, max_node_count=group.slice.hosts, location_policy="ANY"
+        ),
+        "lifecycle": TerraformResourceLifecycle(ignore_changes=["initial_node_count"]),
+    }
+
+
+def _reservation(group: PoolGroup) -> ContainerNodePoolNodeConfigReservationAffinity | None:
+    if group.capacity is CapacityMode.RESERVATION:
+        return ContainerNodePoolNodeConfigReservationAffinity(
+            consume_reservation_type="SPECIFIC_RESERVATION", key=RESERVATION_KEY, values=[group.reservation]
+        )
+    if group.capacity in SCHEDULED:
+        return ContainerNodePoolNodeConfigReservationAffinity(consume_reservation_type="NO_RESERVATION")
+    return None
