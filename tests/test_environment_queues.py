@@ -118,6 +118,11 @@ def test_each_share_is_rounded_down_or_up(total: int, shares: list[int], owed: l
         assert int(total * claim) <= each < total * claim + 1
 
 
+def test_who_has_a_whole_number_gets_no_more_of_it_whatever_is_owed() -> None:
+    claims = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)]
+    assert share_out(2, claims, [Fraction(9), Fraction(0), Fraction(1)]) == [1, 0, 1]
+
+
 def test_a_larger_share_gets_the_larger_part() -> None:
     quotas = _quotas(_fleet([("v6e-16", 4)], [3, 1]))
     assert quotas["team-0", "group-0", "google.com/tpu"] == "48"

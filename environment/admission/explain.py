@@ -8,7 +8,7 @@ from typing import Any
 
 from environment.admission import slices
 from environment.admission.cluster import ZERO, Amounts, Cluster, ClusterQueue, read_cluster
-from environment.admission.flavors import GroupOutcome, Mode, assign, usage_of
+from environment.admission.flavors import GroupOutcome, assign, usage_of
 from environment.admission.manifest import PodSet, Workload, read
 from environment.admission.preemption import targets
 from environment.admission.refusals import refusals
@@ -86,7 +86,8 @@ def _placed(
         notes += _notes(pods)
         requests = pods.total()
         used = usage_of(outcomes, requests)
-        contested |= {key for key in used if _preempts(outcomes, key)}
+        chosen = [outcome.chosen for outcome in outcomes if outcome.chosen]
+        contested |= {(each.flavor, shortage.resource) for each in chosen for shortage in each.shortages}
         for key, number in used.items():
             given[key] = given.get(key, ZERO) + number
         plans.append(_plan(cluster, pods, outcomes, requests))
@@ -135,14 +136,6 @@ def _flavor_to_judge(cluster: Cluster, queue: ClusterQueue, outcome: GroupOutcom
         ):
             return attempt.flavor
     return ""
-
-
-def _preempts(outcomes: list[GroupOutcome], key: tuple[str, str]) -> bool:
-    return any(
-        outcome.chosen.flavor == key[0] and any(shortage.resource == key[1] for shortage in outcome.chosen.shortages)
-        for outcome in outcomes
-        if outcome.chosen and outcome.chosen.fit.mode < Mode.FIT
-    )
 
 
 def _plan(cluster: Cluster, pods: PodSet, outcomes: list[GroupOutcome], requests: Mapping[str, Fraction]) -> PodSetPlan:
