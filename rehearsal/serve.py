@@ -22,9 +22,9 @@ def provider(name: str, *, cloud: Cloud, place: Place, cache: Path) -> Provider:
     return Provider(cloud=cloud, place=place, schemas_=served(found), kinds=KINDS[name], sources=SOURCES.get(name, {}))
 
 
-def main(database: str, output: str, cache: str) -> int:
+def main(folder: str, cache: str) -> int:
     """Serve; announce on stdout, as one line of JSON; end when stdin does, which is when the parent is gone."""
-    cloud = Cloud(Path(database))
+    cloud = Cloud(Path(folder) / "cloud.db")
     storage = Storage(cloud)
 
     def answer(request: web.Request) -> web.Response:
@@ -32,7 +32,7 @@ def main(database: str, output: str, cache: str) -> int:
         return server.serve(cloud, request) if in_cluster else storage.handle(request)
 
     _, address = web.start(answer)
-    place = Place(output=Path(output), address=address)
+    place = Place(folder=Path(folder), address=address)
     servers = {name: plugins.serve(provider(name, cloud=cloud, place=place, cache=Path(cache))) for name in KINDS}
     addresses = {name: address for name, (_, address) in servers.items()}
     print(json.dumps({"reattach": plugins.reattach(addresses), "address": address}), flush=True)

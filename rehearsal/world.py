@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -10,7 +11,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from types import TracebackType
+from typing import IO
 
 from rehearsal import processes
 from rehearsal.cloud import Cloud
@@ -32,8 +35,21 @@ _PASSED = (
     "JSII_RUNTIME_PACKAGE_CACHE_ROOT",
 )
 
+# cdktf 0.21 ends before it has printed everything that Terraform said, the error above all; so it is written down as well.
+_LOGGING = """#!/bin/sh
+case "$1" in apply|destroy) ;; *) exec {program} "$@" ;; esac
+log={logs}/$(basename "$PWD")
+{{ {program} "$@"; printf %s $? > "$log.code.part"; }} 2>&1 | tee -i "$log"
+mv "$log.code.part" "$log.code"
+exit "$(cat "$log.code")"
+"""
+
 # Without a method of installation, Terraform can't get a provider from anywhere.
 _TERRAFORM_RC = "provider_installation {\n}\n"
+
+
+class Busy(Exception):
+    """The folder belongs to a rehearsal that is running."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +75,7 @@ class World:
     cache: Path
     settings: Mapping[str, str] = field(default_factory=dict)
     _server: subprocess.Popen[str] | None = None
+    _held: IO[str] | None = None
     _announced: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -77,9 +94,21 @@ class World:
 
     @property
     def processes(self) -> Path:
+        """Where processes are written down."""
         return self.folder / "processes"
 
+    @property
+    def terraform(self) -> Path:
+        """Terraform (or OpenTofu) as the tools call it."""
+        return self.folder / "terraform"
+
+    @property
+    def logs(self) -> Path:
+        """What Terraform said when it last applied or destroyed: `<stack>`, and its exit code in `<stack>.code`."""
+        return self.folder / "logs"
+
     def __enter__(self) -> World:
+        self._lock()
         self._prepare()
         self._bootstrap()
         self._start()
@@ -91,6 +120,8 @@ class World:
         processes.end(self.processes)
         if self._server is not None:
             self._server.communicate()
+        if self._held is not None:
+            self._held.close()
 
     def environment(self, **more: str) -> dict[str, str]:
         """The whole environment of every tool: nothing outside of this list reaches them."""
@@ -105,6 +136,7 @@ class World:
             "XDG_CACHE_HOME": str(home / "cache"),
             "XDG_CONFIG_HOME": str(home / "config"),
             "CDKTF_HOME": str(home / "cdktf"),
+            "TERRAFORM_BINARY_NAME": str(self.terraform),
             "TF_CLI_CONFIG_FILE": str(self.folder / "terraform.rc"),
             "TF_REATTACH_PROVIDERS": self._announced["reattach"],
             "TF_IN_AUTOMATION": "1",
@@ -119,12 +151,27 @@ class World:
             **more,
         }
 
+    def _lock(self) -> None:
+        """One rehearsal at a time in a folder. The system lets go of the lock when this process dies, however it dies."""
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        held = self.folder.with_name(self.folder.name + ".lock").open("w")
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            held.close()
+            raise Busy(f"another rehearsal is running in {self.folder}") from error
+        self._held = held
+
     def _prepare(self) -> None:
         processes.end(self.processes)
-        shutil.rmtree(self.folder, ignore_errors=True)
-        for folder in (self.folder / "home", self.output):
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+        for folder in (self.folder / "home", self.output, self.processes, self.logs):
             folder.mkdir(parents=True)
         (self.folder / "terraform.rc").write_text(_TERRAFORM_RC)
+        recording = self.folder / "terraform-recorded"
+        _script(recording, processes.recording(self.processes, _terraform()))
+        _script(self.terraform, _LOGGING.format(program=quote(str(recording)), logs=quote(str(self.logs))))
 
     def _bootstrap(self) -> None:
         cloud, project = self.cloud, self.project
@@ -140,18 +187,35 @@ class World:
         cloud.put(BUCKET, project.state_bucket, bucket)
 
     def _start(self) -> None:
-        arguments = [str(self.folder / "cloud.db"), str(self.output), str(self.cache)]
-        self._server = subprocess.Popen(
-            [sys.executable, "-m", "rehearsal.serve", *arguments],
-            cwd=ROOT,
-            env={"PATH": os.defpath, "LANG": "C.UTF-8"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        log = self.folder / "server.log"
+        with log.open("w") as errors:
+            self._server = subprocess.Popen(
+                [sys.executable, "-m", "rehearsal.serve", str(self.folder), str(self.cache)],
+                cwd=ROOT,
+                env={"PATH": os.defpath, "LANG": "C.UTF-8"},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
         processes.record(self.processes, self._server.pid)
         assert self._server.stdout is not None
         line = self._server.stdout.readline()
         if not line:
-            raise RuntimeError("the rehearsal's server did not start")
+            raise RuntimeError(f"the rehearsal's server did not start: {log.read_text()}")
         self._announced = json.loads(line)
+
+
+def _script(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def _terraform() -> Path:
+    """The one that cdktf would take: TERRAFORM_BINARY_NAME, or `terraform` beside this Python or on the PATH."""
+    wanted = os.environ.get("TERRAFORM_BINARY_NAME") or "terraform"
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    found = shutil.which(wanted, path=path)
+    if found is None:
+        raise FileNotFoundError(f"{wanted}: not found on the PATH; install Terraform 1.6 or later, or OpenTofu")
+    return Path(found).absolute()

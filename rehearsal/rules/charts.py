@@ -68,7 +68,7 @@ def load(client: Client, *, chart: str, repository: str, version: str) -> Chart:
 
 def _found(client: Client, chart: str) -> Path:
     """A relative path counts from the folder of the stack; which one calls is not known, but their charts are copies."""
-    for stack in sorted((client.place.output / "stacks").glob("*")) if not Path(chart).is_absolute() else [Path("/")]:
+    for stack in sorted(client.place.stacks.glob("*")) if not Path(chart).is_absolute() else [Path("/")]:
         if (stack / chart / "Chart.yaml").is_file():
             return stack / chart
     raise Refusal("Error locating chart", f"Unable to locate chart {chart}: path {chart!r} not found")

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from rehearsal import planning
+from rehearsal import planning, processes
 from rehearsal.cloud import Attributes
 from rehearsal.kubernetes import controllers, server, webhooks
 from rehearsal.kubernetes.api import Api, merge
@@ -251,20 +251,25 @@ def _run(client: Client, api: Api, release: Attributes, event: str) -> str:
         "RELEASE_NAMESPACE": str(release["namespace"]),
         "KUBERNETES_API": f"{client.place.address}{server.PREFIX}{api.cluster}",
     }
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", program],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=float(release["timeout"]),
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return f"{event} timed out after {release['timeout']} s: context deadline exceeded"
-    if done.returncode == 0:
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as running:
+        processes.record(client.place.processes, running.pid)
+        try:
+            output, _ = running.communicate(timeout=float(release["timeout"]))
+        except subprocess.TimeoutExpired:
+            running.kill()
+            return f"{event} timed out after {release['timeout']} s: context deadline exceeded"
+        finally:
+            processes.forget(client.place.processes, running.pid)
+    if running.returncode == 0:
         return ""
-    lines = (done.stdout + done.stderr).strip().splitlines()[-_LAST_LINES:]
+    lines = output.strip().splitlines()[-_LAST_LINES:]
     return "\n".join([f"job {release['chart']} failed: BackoffLimitExceeded", *lines])
 
 

@@ -27,12 +27,20 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a rehearsal happens: its server's address, and the folder whose subfolders Terraform works in
-    (`stacks/<stack>`).
-    """
+    """Where a rehearsal happens: the address of its server, and its folder."""
 
     address: str = ""
-    output: Path = Path()
+    folder: Path = Path()
+
+    @property
+    def stacks(self) -> Path:
+        """Terraform works in `stacks/<stack>`."""
+        return self.folder / "cdktf.out" / "stacks"
+
+    @property
+    def processes(self) -> Path:
+        """Where processes are written down."""
+        return self.folder / "processes"
 
 
 @dataclass(frozen=True, kw_only=True)
