@@ -6,11 +6,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from cli import bootstrap, check, deploy, destroy
+from cli import bootstrap, check, deploy, destroy, rehearse
 from cli.failure import Failed
 from environment import Refused
 
 _COMMANDS = {
+    "rehearse": rehearse,
     "check": check,
     "bootstrap": bootstrap,
     "deploy": deploy,

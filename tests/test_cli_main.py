@@ -15,7 +15,7 @@ import pytest
 from cli import main
 
 ROOT = Path(__file__).parent.parent
-COMMANDS = ("check", "bootstrap", "deploy", "destroy")
+COMMANDS = ("rehearse", "check", "bootstrap", "deploy", "destroy")
 
 
 def test_help_names_every_command_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
@@ -56,7 +56,7 @@ def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> No
     assert "invalid choice: 'bootsrap'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["bootstrap", "deploy", "destroy"])
+@pytest.mark.parametrize("command", ["rehearse", "bootstrap", "deploy", "destroy"])
 def test_wrong_settings_are_told_all_at_once_one_a_line(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
