@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cdktf import DataResource, GcsBackend, TerraformOutput, TerraformResourceLifecycle, TerraformStack
+from cdktf import GcsBackend, TerraformOutput, TerraformResource, TerraformResourceLifecycle, TerraformStack
 from cdktf_cdktf_provider_google.data_google_client_config import DataGoogleClientConfig
 from cdktf_cdktf_provider_google.data_google_container_cluster import DataGoogleContainerCluster
 from cdktf_cdktf_provider_google.provider import GoogleProvider
@@ -34,7 +34,13 @@ class EnvironmentStack(TerraformStack):
             region=settings.region,
             default_labels={"environment": settings.resource_prefix, "stack": id_},
         )
-        DataResource(self, "guard", input={"stack": id_}, lifecycle=self.protected(settings.deletion_protection))
+        # cdktf's own class for terraform_data asks the Terraform on the PATH for its version at every synthesis.
+        TerraformResource(
+            self,
+            "guard",
+            terraform_resource_type="terraform_data",
+            lifecycle=self.protected(settings.deletion_protection),
+        )
 
     def protected(self, protection: bool, *, ignore_changes: list[str] | None = None) -> TerraformResourceLifecycle:
         """A lifecycle that makes Terraform refuse to destroy the object while `protection` holds."""
