@@ -14,13 +14,13 @@ from tests.synthesis import CASES, STACKS, Synthesis
 @pytest.mark.parametrize("stack", STACKS)
 @pytest.mark.parametrize("case", CASES)
 def test_a_stack_is_what_was_reviewed(case: str, stack: str, synthesis: Synthesis, snapshot: SnapshotAssertion) -> None:
-    assert synthesis.stack(case, stack) == snapshot(name=f"{case}-{stack}", extension_class=JSONSnapshotExtension)
+    assert synthesis.stack(case, stack) == snapshot(extension_class=JSONSnapshotExtension)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_manifests_are_what_was_reviewed(case: str, synthesis: Synthesis, snapshot: SnapshotAssertion) -> None:
     manifests = {str(path): text for path, text in synthesis.manifests(case).items()}
-    assert manifests == snapshot(name=f"{case}-manifests", extension_class=JSONSnapshotExtension)
+    assert manifests == snapshot(extension_class=JSONSnapshotExtension)
 
 
 def test_vars_env_documents_the_defaults_and_sets_nothing_else(synthesis: Synthesis) -> None:
