@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from rehearsal import bindings, plugins, web
@@ -22,16 +23,21 @@ def provider(name: str, *, cloud: Cloud, place: Place, cache: Path) -> Provider:
     return Provider(cloud=cloud, place=place, schemas_=served(found), kinds=KINDS[name], sources=SOURCES.get(name, {}))
 
 
-def main(folder: str, cache: str) -> int:
-    """Serve; announce on stdout, as one line of JSON; end when stdin does, which is when the parent is gone."""
-    cloud = Cloud(Path(folder) / "cloud.db")
+def answers(cloud: Cloud) -> Callable[[web.Request], web.Response]:
+    """All that is spoken over HTTP: the clusters' API servers, and Cloud Storage."""
     storage = Storage(cloud)
 
     def answer(request: web.Request) -> web.Response:
         in_cluster = request.path.startswith(server.PREFIX)
         return server.serve(cloud, request) if in_cluster else storage.handle(request)
 
-    _, address = web.start(answer)
+    return answer
+
+
+def main(folder: str, cache: str) -> int:
+    """Serve; announce on stdout, as one line of JSON; end when stdin does, which is when the parent is gone."""
+    cloud = Cloud(Path(folder) / "cloud.db")
+    _, address = web.start(answers(cloud))
     place = Place(folder=Path(folder), address=address)
     servers = {name: plugins.serve(provider(name, cloud=cloud, place=place, cache=Path(cache))) for name in KINDS}
     addresses = {name: address for name, (_, address) in servers.items()}

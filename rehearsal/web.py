@@ -11,6 +11,9 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 
+_POLL_SECONDS = 0.05  # how soon the server notices that it is to stop
+
+
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """A request; header names are in lower case, the path is as it came."""
@@ -93,5 +96,5 @@ def start(serve: Callable[[Request], Response]) -> tuple[ThreadingHTTPServer, st
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(_POLL_SECONDS,), daemon=True).start()
     return server, f"http://127.0.0.1:{server.server_address[1]}"

@@ -1,0 +1,364 @@
+"""A small Terraform in this process: it applies the product's own stacks through the stand-ins, so that a rule's test takes milliseconds.
+
+It evaluates references, proposes what Terraform would propose, and checks the answers as Terraform does: a plan must keep
+what is configured, and what is applied must be what was planned.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import re
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rehearsal import planning, schemas, values, web
+from rehearsal.cloud import Cloud
+from rehearsal.provider import Provider
+from rehearsal.rules.kind import Client, Kind, Place
+from rehearsal.rules.project import make_project
+from rehearsal.schemas import Block, NestedBlock
+from rehearsal.serve import answers, provider
+from rehearsal.values import UNKNOWN, Dynamic, Unknown, Value
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+CACHE = ROOT / ".venv" / "cache" / "rehearsal"
+
+_REFERENCE = re.compile(r"\$\{([^}]+)\}")
+
+
+@dataclass
+class Resource:
+    """A resource of a stack: where it is written, its configuration, and its state once applied."""
+
+    address: str  # "google_compute_network.network"
+    config: dict[str, Any]
+    state: dict[str, Value] | None = None
+    google: dict[str, Any] = field(default_factory=dict)  # the settings of the google provider of its stack
+
+    @property
+    def type_(self) -> str:
+        return self.address.split(".")[0]
+
+
+@dataclass
+class Played:
+    """A cloud in `folder`, the three stand-ins in front of it, and what has been applied."""
+
+    folder: Path
+    project: str = "my-project"
+    number: str = "123456789012"
+    services: tuple[str, ...] = ()
+    resources: dict[str, Resource] = field(default_factory=dict)
+    sources: dict[str, dict[str, Any]] = field(default_factory=dict)
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.cloud = Cloud(self.folder / "cloud.db")
+        if not self.cloud.count():
+            make_project(self.cloud, self.project, number=self.number, services=list(self.services))
+        self._web, address = web.start(answers(self.cloud))
+        self.place = Place(folder=self.folder, address=address)
+        self.providers: dict[str, Provider] = {}
+        self.warnings: list[str] = []
+
+    def close(self) -> None:
+        self._web.shutdown()
+        self._web.server_close()
+
+    def copy(self, folder: Path) -> Played:
+        """The same world in another folder."""
+        shutil.copytree(self.folder, folder, symlinks=True)
+        resources, sources, settings = copy.deepcopy((self.resources, self.sources, self.settings))
+        return Played(folder=folder, resources=resources, sources=sources, settings=settings)
+
+    def provider(self, type_: str) -> Provider:
+        name = type_.split("_")[0]
+        if name not in self.providers:
+            self.providers[name] = provider(name, cloud=self.cloud, place=self.place, cache=CACHE)
+        return self.providers[name]
+
+    def deploy(self, stack: dict[str, Any]) -> None:
+        """Apply a stack's JSON, in the order of its references; raises Refusal."""
+        added = [
+            Resource(address=f"{type_}.{name}", config=config)
+            for type_, named in stack.get("resource", {}).items()
+            for name, config in named.items()
+        ]
+        sources = {
+            f"data.{type_}.{name}": config
+            for type_, named in stack.get("data", {}).items()
+            for name, config in named.items()
+        }
+        self._configure(stack, {"google"})
+        for address, config in sources.items():
+            self.sources[address] = self.read_source(address.split(".")[1], **config)
+        self._configure(stack, {"kubernetes", "helm"})
+        waiting = added
+        while waiting:
+            ready = [item for item in waiting if not _needs(item) & {other.address for other in waiting}]
+            assert ready, "the references of this stack form a circle"
+            for item in ready:
+                item.google = self.settings["google"]
+                self.resources[item.address] = item
+                self.apply(item)
+            waiting = [item for item in waiting if item not in ready]
+
+    def _configure(self, stack: dict[str, Any], names: set[str]) -> None:
+        for name, configs in stack.get("provider", {}).items():
+            if name in names:
+                config = configs[0] if isinstance(configs, list) else configs
+                block = self.provider(name).schemas.provider
+                self.settings[name] = _complete(block, self._evaluate(config))
+
+    def read_source(self, type_: str, **config: Any) -> dict[str, Any]:
+        found = self.provider(type_)
+        block = found.schemas.sources[type_]
+        value = found.sources[type_].read(self._client("google"), _complete(block, config))
+        return dict(values.decode(values.encode(value, block.type_), block.type_))
+
+    def _client(self, type_: str) -> Client:
+        name = type_.split("_")[0]
+        settings = {"project": self.project, "region": "us-east5", **self.settings.get("google", {})}
+        if name != "google":
+            settings = self.settings[name]
+        return Client(cloud=self.cloud, settings=settings, place=self.place, warn=self.warnings.append)
+
+    def _parts(self, item: Resource) -> tuple[Client, Kind, Block, Provider]:
+        found = self.provider(item.type_)
+        client = self._client(item.type_)
+        if item.google and item.type_.startswith("google_"):
+            client = dataclasses.replace(client, settings=item.google)
+        return client, found.kinds[item.type_], found.schemas.resources[item.type_], found
+
+    def apply(self, item: Resource) -> dict[str, Value]:
+        """Create the resource, or update or replace it; the new state."""
+        if item.type_ == "terraform_data":
+            item.state = dict(item.config)
+            return item.state
+        client, kind, block, found = self._parts(item)
+        config = _complete(block, self._evaluate(_without_meta(item.config)))
+        planned, replaced = found.plan(client, kind, block, item.state, _proposed(block, item.state, config))
+        _keeps(block, config, item.state, planned)
+        if item.state is not None and replaced:
+            self.destroy(item)
+            return self.apply(item)
+        if item.state is None:
+            state = kind.create(client, block, planned)
+        elif planned is item.state:
+            return item.state
+        else:
+            state = kind.update(client, block, item.state, planned)
+        _same_where_known(block, planned, state)
+        item.state = values.decode(values.encode(state, block.type_), block.type_)
+        return item.state
+
+    def plan(self, address: str, **changes: Any) -> tuple[dict[str, Value], list[planning.Path]]:
+        """Refresh, and plan with `changes` of the configuration: the planned value and what forces replacement."""
+        item = self.resources[address]
+        client, kind, block, found = self._parts(item)
+        assert item.state is not None
+        prior = kind.read(client, block, item.state)
+        if prior is not None and planning.same(block, prior, item.state):
+            prior = item.state
+        config = _complete(block, self._evaluate(_without_meta(_changed(item.config, changes))))
+        return found.plan(client, kind, block, prior, _proposed(block, prior, config))
+
+    def unchanged(self, address: str) -> bool:
+        """Whether a plan finds nothing to do."""
+        planned, _ = self.plan(address)
+        return planned == self.resources[address].state
+
+    def change(self, address: str, **changes: Any) -> dict[str, Value]:
+        """Edit the configuration of an applied resource and apply it."""
+        item = self.resources[address]
+        item.config = _changed(item.config, changes)
+        return self.apply(item)
+
+    def make(self, address: str, like: str = "", **changes: Any) -> Resource:
+        """Create one more resource: with `changes`, and otherwise like one that is there."""
+        base = self.resources[like].config if like else {}
+        item = Resource(address=address, config=_changed(base, changes))
+        self.apply(item)
+        self.resources[address] = item
+        return item
+
+    def again(self, address: str, **changes: Any) -> Resource:
+        """Take the resource out of the cloud behind everybody's back and create it anew, with `changes`."""
+        item = self.resources[address]
+        client, kind, _, _ = self._parts(item)
+        name = kind.identity(client, item.state)  # type: ignore[attr-defined]
+        assert self.cloud.delete(item.type_, name)
+        item.state = None
+        item.config = _changed(item.config, changes)
+        self.apply(item)
+        return item
+
+    def destroy(self, item: Resource | str) -> None:
+        """Delete through the stand-in, as the last part of `terraform destroy`."""
+        item = self.resources[item] if isinstance(item, str) else item
+        if item.type_ != "terraform_data" and item.state is not None:
+            client, kind, block, _ = self._parts(item)
+            kind.delete(client, block, item.state)
+        item.state = None
+
+    def read(self, address: str) -> dict[str, Value] | None:
+        """What a refresh finds."""
+        item = self.resources[address]
+        client, kind, block, _ = self._parts(item)
+        assert item.state is not None
+        return kind.read(client, block, item.state)
+
+    def _evaluate(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: self._evaluate(inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self._evaluate(inner) for inner in value]
+        if not isinstance(value, str):
+            return value
+        whole = _REFERENCE.fullmatch(value)
+        if whole is not None:
+            return self._reference(whole.group(1))
+        return _REFERENCE.sub(lambda match: str(self._reference(match.group(1))), value)
+
+    def _reference(self, text: str) -> Any:
+        parts = text.split(".")
+        start = 3 if parts[0] == "data" else 2
+        address = ".".join(parts[:start])
+        found: Any = self.sources[address] if start == 3 else self.resources[address].state
+        for name, index in re.findall(r"([\w-]+)((?:\[\d+\])*)", ".".join(parts[start:])):
+            found = found[name]
+            for number in re.findall(r"\d+", index):
+                found = found[int(number)]
+        return found
+
+
+def _without_meta(config: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in config.items() if key not in ("depends_on", "lifecycle", "provider", "//")}
+
+
+def _needs(item: Resource) -> set[str]:
+    found = {".".join(text.split(".")[:2]) for text in _REFERENCE.findall(json.dumps(item.config))}
+    return found | set(item.config.get("depends_on", []))
+
+
+def _changed(config: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """`changes` with "__" for the way into a block: node_config__machine_type."""
+    out = copy.deepcopy(config)
+    for path, value in changes.items():
+        *way, last = path.split("__")
+        inside = out
+        for name in way:
+            inside = inside.setdefault(name, {})
+            inside = inside[0] if isinstance(inside, list) else inside
+        if value is None:
+            inside.pop(last, None)
+        else:
+            inside[last] = value
+    return out
+
+
+def _complete(block: Block, config: dict[str, Any]) -> dict[str, Value]:
+    """A configuration as Terraform sends it: every attribute and block is there."""
+    unknown = config.keys() - block.attributes.keys() - block.blocks.keys()
+    assert not unknown, f"no such argument: {unknown}"
+    out: dict[str, Value] = {}
+    for name, attribute in block.attributes.items():
+        value = config.get(name)
+        dynamic = attribute.type_ == "dynamic" and value is not None
+        out[name] = Dynamic(values.type_of(value), value) if dynamic else _nulls(attribute.type_, value)
+    for name, nested in block.blocks.items():
+        out[name] = _complete_block(nested, config.get(name))
+    return out
+
+
+def _nulls(type_: schemas.CtyType, value: Any) -> Any:
+    if value is None or isinstance(type_, str):
+        return value
+    kind, inner = type_
+    if kind == "object":
+        return {name: _nulls(inner_type, value.get(name)) for name, inner_type in inner.items()}
+    if kind == "map":
+        return dict(value)
+    return [_nulls(inner, item) for item in value]
+
+
+def _complete_block(nested: NestedBlock, given: Any) -> Any:
+    if nested.nesting == "single":
+        return None if given is None else _complete(nested.block, given)
+    if nested.nesting == "map":
+        return {key: _complete(nested.block, item) for key, item in (given or {}).items()}
+    items = given if isinstance(given, list) else [] if given is None else [given]
+    return [_complete(nested.block, item) for item in items]
+
+
+def _proposed(block: Block, prior: dict[str, Value] | None, config: dict[str, Value]) -> dict[str, Value]:
+    """Terraform's proposal: the configuration, with prior values where it is silent and the attribute is computed."""
+    if prior is None:
+        return config
+    out = dict(config)
+    for name, attribute in block.attributes.items():
+        if attribute.computed and config[name] is None:
+            out[name] = prior.get(name)
+    for name, nested in block.blocks.items():
+        before = prior.get(name)
+        if nested.nesting == "list" and isinstance(config[name], list):
+            old = before or []
+            out[name] = [
+                _proposed(nested.block, old[at] if at < len(old) else None, item) for at, item in enumerate(config[name])
+            ]
+        elif nested.nesting == "single" and config[name] is not None:
+            out[name] = _proposed(nested.block, before, config[name])
+        elif nested.nesting == "set" and isinstance(config[name], list):
+            old = before or []
+            out[name] = [next((x for x in old if _matches(item, x)), item) for item in config[name]]
+    return out
+
+
+def _matches(config: Any, there: Any) -> bool:
+    if isinstance(config, dict) and isinstance(there, dict):
+        return all(_matches(value, there.get(key)) for key, value in config.items())
+    if isinstance(config, list) and isinstance(there, list) and len(config) == len(there):
+        return all(_matches(one, other) for one, other in zip(config, there, strict=True))
+    return config is None or config == there
+
+
+def _keeps(block: Block, config: dict[str, Value], prior: dict[str, Value] | None, planned: dict[str, Value]) -> None:
+    """Terraform refuses a plan that differs from what is configured, or that sets what nobody configured."""
+    for name, attribute in block.attributes.items():
+        if config[name] is not None:
+            assert planned[name] == config[name], f"{name}: planned {planned[name]!r}, configured {config[name]!r}"
+        elif not attribute.computed:
+            assert planned[name] is None, f"{name}: planned {planned[name]!r}, configured nothing"
+    for name, nested in block.blocks.items():
+        given, plan = config[name], planned[name]
+        if nested.nesting in ("list", "set") and isinstance(given, list):
+            assert isinstance(plan, list) and len(plan) == len(given), f"{name}: another number of blocks"
+            if nested.nesting == "list":
+                for one, other in zip(given, plan, strict=True):
+                    _keeps(nested.block, one, None, other)
+
+
+def _same_where_known(block: Block, planned: dict[str, Value], state: dict[str, Value]) -> None:
+    """Terraform refuses a result that is not what was planned."""
+    for name in block.attributes:
+        value = planned[name]
+        assert isinstance(value, Unknown) or _contains_unknown(value) or state.get(name) == value, (
+            f"{name}: planned {value!r}, is {state.get(name)!r}"
+        )
+        assert not _contains_unknown(state.get(name)), f"{name}: unknown after apply"
+    for name, nested in block.blocks.items():
+        value, there = planned[name], state.get(name)
+        if isinstance(value, list):
+            assert isinstance(there, list) and len(there) == len(value), f"{name}: another number of blocks"
+            if nested.nesting == "list":
+                for one, other in zip(value, there, strict=True):
+                    _same_where_known(nested.block, one, other)
+
+
+def _contains_unknown(value: Value) -> bool:
+    return value == UNKNOWN or not values.is_known(value)
