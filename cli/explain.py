@@ -19,7 +19,16 @@ def explain(terraform_output: str) -> str | None:
     """
     text = _plain(terraform_output)
     flat = " ".join(text.split())
-    found = [_protected(flat), *_locked(text), _no_bucket(flat), _api_off(flat), _no_credentials(flat)]
+    found = [
+        _protected(flat),
+        *_locked(text),
+        _no_bucket(flat),
+        _api_off(flat),
+        _no_credentials(flat),
+        _not_empty(flat),
+        _gate_closed(flat),
+        *_not_drained(flat),
+    ]
     return "\n\n".join(each for each in found if each) or None
 
 
@@ -102,3 +111,37 @@ def _no_credentials(flat: str) -> str | None:
     if not any(sign in flat for sign in signs):
         return None
     return "Google does not know who you are, or no longer:\n  gcloud auth application-default login"
+
+
+def _not_empty(flat: str) -> str | None:
+    """The provider deletes a bucket with objects only if the state says so, and only a deploy writes that there."""
+    refused = re.findall(r"Error trying to delete bucket (\S+)[^`]*without `force_destroy` set to true", flat)
+    if not refused:
+        return None
+    return (
+        f"Not empty: {', '.join(dict.fromkeys(refused))}. Nothing in it was deleted.\n"
+        "If the whole environment goes, with its data:\n"
+        "  DELETION_PROTECTION=false DESTROY_DATA=true tpuenv deploy foundation\n"
+        "  DELETION_PROTECTION=false DESTROY_DATA=true tpuenv destroy\n"
+        "If one team goes: copy away what you need of its bucket, empty the bucket, and deploy again."
+    )
+
+
+def _gate_closed(flat: str) -> str | None:
+    if not re.search(r"failed post-(install|upgrade): .{0,80}?job gate failed", flat):
+        return None
+    return (
+        "The webhooks of Kueue or JobSet do not answer. The gate says what it tried, and what to look at:\n"
+        "  kubectl logs -n kueue-system job/gate\n"
+        "Deploy again when that is mended."
+    )
+
+
+def _not_drained(flat: str) -> list[str]:
+    return [
+        f"Not drained: jobs of ClusterQueue {queue} do not stop. The queue is on hold and nothing was deleted:\n"
+        f"  kubectl logs -n kueue-system job/drain-{queue}\n"
+        f"  kubectl get workloads -n {queue}\n"
+        "End what does not stop, and destroy again; or deploy, which opens the queue again."
+        for queue in dict.fromkeys(re.findall(r"failed pre-delete: .{0,80}?job drain-(\S+) failed", flat))
+    ]

@@ -195,3 +195,40 @@ def test_the_held_lock_of_the_real_terraform_is_recognised(guarded: Path) -> Non
     assert said is not None
     assert "is held by ada@laptop since 2030-01-02" in said
     assert "force-unlock 1732" in said
+
+
+@pytest.mark.parametrize("words", ["", " containing objects"])
+def test_a_bucket_with_objects_is_named_with_both_ways_on(words: str) -> None:
+    told = explain(
+        in_cdktf("foundation", f"Error trying to delete bucket my-bucket{words} without `force_destroy` set to true")
+    )
+    assert told is not None
+    assert "my-bucket" in told
+    assert "DELETION_PROTECTION=false DESTROY_DATA=true tpuenv deploy foundation" in told
+
+
+def test_a_gate_that_stays_closed_says_where_its_reason_is() -> None:
+    told = explain(
+        in_cdktf(
+            "platform",
+            "installation failed",
+            "failed post-install: 1 error occurred:",
+            "\t* job gate failed: BackoffLimitExceeded",
+        )
+    )
+    assert told is not None
+    assert "kubectl logs -n kueue-system job/gate" in told
+
+
+def test_a_queue_that_does_not_drain_is_named() -> None:
+    told = explain(
+        in_cdktf(
+            "queues",
+            "Error uninstalling release",
+            "failed pre-delete: 1 error occurred:",
+            "\t* job drain-research failed: BackoffLimitExceeded",
+        )
+    )
+    assert told is not None
+    assert "ClusterQueue research" in told
+    assert "job/drain-research" in told
