@@ -1,7 +1,8 @@
-"""What the environment is: vars.env and the process environment, checked whole and turned into an Environment."""
+"""What the environment is: vars.env, fleet.yaml and the process environment, checked whole and made an Environment."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -10,17 +11,18 @@ from pathlib import Path
 from environment.addresses import address_problems, address_warnings
 from environment.fleet import (
     CapacityMode,
+    Fleet,
     Member,
     MemberKind,
     PoolGroup,
     Team,
     fleet_problems,
     fleet_warnings,
-    groups_of,
-    teams_of,
+    implicit_fleet,
 )
 from environment.names import Names, name_problems, names_of
 from environment.problems import Problem, Refused
+from environment.quotas import quota_problems, quota_warnings
 from environment.settings import Settings, conflicts, read_settings, settings_warnings
 from environment.vars_file import read_vars_file
 
@@ -53,39 +55,53 @@ class Environment:
         return names_of(self.settings)
 
 
-def load(vars_env: Path, process_env: Mapping[str, str]) -> Environment:
-    """The environment that a vars.env describes. Raises Refused with every problem at once, and nothing else.
+def load(vars_env: Path, process_env: Mapping[str, str], fleet: Path | None = None) -> Environment:
+    """The environment that a vars.env describes, and a fleet.yaml if `fleet` is there.
 
-    A key of vars.env that is set in `process_env` wins over the file; one that is set and empty there counts as not
-    set.
+    Raises Refused with every problem of both at once, and nothing else. A key of vars.env that is set in `process_env`
+    wins over the file; one that is set and empty there counts as not set.
     """
     file = read_vars_file(vars_env)
+    # Also a broken link is there: what it was to say must not be replaced by defaults.
+    fleet_file = fleet if fleet and os.path.lexists(fleet) else None
+    settings, problems, bad = read_settings(file, process_env, fleet_file=fleet_file.name if fleet_file else "")
+    described, of_fleet = _fleet(fleet_file, settings)
     if not file.readable:
-        raise Refused(tuple(_line(problem, process_env) for problem in file.problems))
-    settings, problems, bad = read_settings(file, process_env)
-    groups, teams = groups_of(settings), teams_of(settings)
+        raise Refused(tuple(_line(problem, process_env) for problem in (*file.problems, *of_fleet)))
     together = [
         *conflicts(settings),
-        *address_problems(settings, groups),
-        *fleet_problems(settings, groups),
-        *name_problems(settings, groups, teams),
+        *address_problems(settings, described),
+        *fleet_problems(settings, described),
+        *name_problems(settings, described),
+        # Without the parts that were left out, nobody's share is what it will be.
+        *(() if of_fleet else quota_problems(described)),
     ]
     # What is wrong with one key says nothing true about the keys it is checked with.
-    problems += [problem for problem in together if not bad.intersection(problem.keys)]
+    problems += of_fleet + [problem for problem in together if not bad.intersection(problem.keys)]
     if problems:
         raise Refused(tuple(_line(problem, process_env) for problem in problems))
     warnings = [
         *settings_warnings(settings, datetime.now(timezone.utc)),
         *address_warnings(settings),
-        *fleet_warnings(settings, groups),
+        *fleet_warnings(settings, described),
+        *quota_warnings(described),
     ]
     return Environment(
         settings=settings,
-        groups=groups,
-        teams=teams,
-        fair_sharing=False,
+        groups=described.groups,
+        teams=described.teams,
+        fair_sharing=described.fair_sharing,
         warnings=tuple(_line(warning, process_env) for warning in warnings),
     )
+
+
+def _fleet(file: Path | None, settings: Settings) -> tuple[Fleet, list[Problem]]:
+    if file is None:
+        return implicit_fleet(settings), []
+    # Not before it is needed: it reads YAML, which nothing else here does.
+    from environment.fleet_file import read_fleet_file
+
+    return read_fleet_file(file, settings)
 
 
 def _line(problem: Problem, process_env: Mapping[str, str]) -> str:

@@ -6,10 +6,10 @@ A range in use cannot shrink or move, so ranges are settings and never derived; 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-from environment.fleet import PoolGroup
+from environment.fleet import Fleet
 from environment.problems import Problem
 from environment.settings import Settings
 
@@ -39,14 +39,14 @@ _PROHIBITED = [
 _DOCKER = IPv4Network("172.17.0.0/16")
 
 
-def address_problems(settings: Settings, groups: Sequence[PoolGroup]) -> list[Problem]:
+def address_problems(settings: Settings, fleet: Fleet) -> list[Problem]:
     """Ranges that Google refuses, that overlap, or that are too small for the fleet."""
     ranges = _ranges(settings)
     return [
         *_prohibited(ranges),
         *_overlaps(ranges),
-        *_pods_capacity(settings, groups),
-        *_subnet_capacity(settings, groups),
+        *_pods_capacity(settings, fleet),
+        *_subnet_capacity(settings, fleet),
     ]
 
 
@@ -131,37 +131,37 @@ def _cpu_nodes(settings: Settings) -> int:
     return settings.cpu_max_nodes + 1
 
 
-def _tpu_nodes(groups: Sequence[PoolGroup]) -> int:
-    """One more than the hosts if some slice has one host: an upgrade adds a node to such a pool first.
+def _tpu_nodes(fleet: Fleet) -> int:
+    """All hosts there can be, and one more if some slice has one host: an upgrade adds a node to such a pool first.
 
     The nodes of a multi-host pool are recreated in place.
     """
-    spare = any(not group.slice.multi_host for group in groups)
-    return sum(group.hosts for group in groups) + spare
+    spare = any(not group.slice.multi_host for group in fleet.groups)
+    return sum(group.hosts for group in fleet.groups) + spare
 
 
-def _pods_capacity(settings: Settings, groups: Sequence[PoolGroup]) -> Iterator[Problem]:
+def _pods_capacity(settings: Settings, fleet: Fleet) -> Iterator[Problem]:
     network = settings.pods_cidr
     small, large = addresses_per_node(MAX_PODS_TPU), addresses_per_node(MAX_PODS_CPU)
-    tpu_nodes, cpu_nodes = _tpu_nodes(groups), _cpu_nodes(settings)
+    tpu_nodes, cpu_nodes = _tpu_nodes(fleet), _cpu_nodes(settings)
     # Whole blocks of the larger size, so that the smaller ones may lie anywhere.
     needed = -(-tpu_nodes * small // large) * large + cpu_nodes * large
     if needed > network.num_addresses:
         yield Problem(
-            keys=("PODS_CIDR", "TPU_TYPE", "NUM_TPU_POOLS", "CPU_MAX_NODES"),
+            keys=("PODS_CIDR", *fleet.size_keys, "CPU_MAX_NODES"),
             message=f"{network} holds {network.num_addresses // small} nodes of {MAX_PODS_TPU} pods, this fleet needs "
             f"{needed // small} ({tpu_nodes} TPU nodes, and {cpu_nodes} CPU nodes of {MAX_PODS_CPU} pods that take as "
             f"much as {large // small} each); {_larger(needed, _LARGEST_PODS_RANGE)}",
         )
 
 
-def _subnet_capacity(settings: Settings, groups: Sequence[PoolGroup]) -> Iterator[Problem]:
+def _subnet_capacity(settings: Settings, fleet: Fleet) -> Iterator[Problem]:
     network = settings.subnet_cidr
     kept = _RESERVED + _CONTROL_PLANE
-    nodes = _tpu_nodes(groups) + _cpu_nodes(settings)
+    nodes = _tpu_nodes(fleet) + _cpu_nodes(settings)
     if nodes + kept > network.num_addresses:
         yield Problem(
-            keys=("SUBNET_CIDR", "TPU_TYPE", "NUM_TPU_POOLS", "CPU_MAX_NODES"),
+            keys=("SUBNET_CIDR", *fleet.size_keys, "CPU_MAX_NODES"),
             message=f"{network} holds {network.num_addresses - kept} nodes ({kept} addresses are taken), this fleet "
             f"needs {nodes} with its CPU nodes; {_larger(nodes + kept, _LARGEST_SUBNET)}",
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 
@@ -12,10 +12,16 @@ from environment.cpu import cpu_machine_type
 from environment.problems import Problem
 from environment.settings import Settings
 from environment.tpu import ZONES, Slice, slice_for
+from environment.values import region_of
 
 # https://cloud.google.com/kubernetes-engine/quotas
 _MOST_NODES = 65_000
 _NODES_WITHOUT_ASKING = 5_000
+
+_MOST_FLAVORS = 64  # in a resource group of a ClusterQueue: its schema, Kueue 0.19.2
+
+# WorkloadPriorityClasses and their values. A job of a higher one starts first, and stops a lower one of its own team.
+PRIORITIES = {"verylow": 100, "low": 250, "medium": 500, "high": 750, "veryhigh": 1000}
 
 
 class CapacityMode(Enum):
@@ -26,6 +32,11 @@ class CapacityMode(Enum):
     RESERVATION = "reservation"
     FLEX_START = "flex-start"  # Dynamic Workload Scheduler: made when pods wait for it and capacity comes free
     QUEUED = "queued"  # the same, asked for by Kueue with a ProvisioningRequest for all hosts of a job at once
+
+    @property
+    def comes_and_goes(self) -> bool:
+        """Whether Dynamic Workload Scheduler gives the machines: for a time, to jobs that wait, never for good."""
+        return self in (CapacityMode.FLEX_START, CapacityMode.QUEUED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +49,8 @@ class PoolGroup:
     zone: str
     capacity: CapacityMode = CapacityMode.ON_DEMAND
     reservation: str = ""  # as a node pool's reservation affinity names it, with its block if one is given
-    autoscaled: bool = False  # each node pool has 0 or all of its hosts, as pods need them; always with DWS modes
-    max_run_seconds: int | None = None  # with DWS modes: when Google takes the hosts back; None is its limit of 7 days
+    autoscaled: bool = False  # each node pool has 0 or all of its hosts, as pods need them
+    max_run_seconds: int | None = None  # when Dynamic Workload Scheduler takes the hosts back; None: after its 7 days
 
     @property
     def node_pools(self) -> tuple[str, ...]:
@@ -48,6 +59,7 @@ class PoolGroup:
 
     @property
     def hosts(self) -> int:
+        """The most there can be, if the group is autoscaled."""
         return self.slices * self.slice.hosts
 
     @property
@@ -86,75 +98,106 @@ class Team:
     members: tuple[Member, ...] = ()
 
 
-def groups_of(settings: Settings) -> tuple[PoolGroup, ...]:
-    return (
-        PoolGroup(
-            name="tpu",
-            slice=slice_for(settings.tpu_type),
-            slices=settings.num_tpu_pools,
-            zone=settings.zone,
-        ),
+@dataclass(frozen=True, kw_only=True)
+class Fleet:
+    """Pool groups and teams, and what a message about a part of them begins with.
+
+    `keys` has, by path (`tpu_pools.dev.zone`), the place in fleet.yaml, or the setting where there is no such file.
+    """
+
+    groups: tuple[PoolGroup, ...]
+    teams: tuple[Team, ...]
+    fair_sharing: bool = False
+    keys: Mapping[str, str] = field(default_factory=dict)
+    size_keys: tuple[str, ...] = ("tpu_pools",)  # what decides how many slices there are
+
+    def key(self, *path: str) -> str:
+        return self.keys.get(".".join(path), ".".join(path))
+
+
+def implicit_fleet(settings: Settings) -> Fleet:
+    """The fleet where there is no fleet.yaml: one pool group and one team."""
+    group = PoolGroup(name="tpu", slice=slice_for(settings.tpu_type), slices=settings.num_tpu_pools, zone=settings.zone)
+    team = Team(name=settings.namespace, share=Fraction(1), pools=(group.name,))
+    return Fleet(
+        groups=(group,),
+        teams=(team,),
+        keys={
+            f"tpu_pools.{group.name}": "NUM_TPU_POOLS",
+            f"tpu_pools.{group.name}.zone": "ZONE",
+            f"tpu_pools.{group.name}.type": "TPU_TYPE",
+            f"teams.{team.name}": "NAMESPACE",
+            "teams": "NAMESPACE",
+        },
+        size_keys=("NUM_TPU_POOLS", "TPU_TYPE"),
     )
 
 
-def teams_of(settings: Settings) -> tuple[Team, ...]:
-    return (Team(name=settings.namespace, share=Fraction(1), pools=("tpu",)),)
-
-
-def fleet_problems(settings: Settings, groups: Sequence[PoolGroup]) -> list[Problem]:
-    """A fleet that is larger than a GKE cluster can be."""
-    nodes = _nodes(settings, groups)
-    if nodes <= _MOST_NODES:
-        return []
-    return [
-        Problem(
-            keys=("NUM_TPU_POOLS", "TPU_TYPE", "CPU_MAX_NODES"),
-            message=f"'{settings.num_tpu_pools}' slices make a cluster of {nodes} nodes; GKE takes {_MOST_NODES}, use "
-            "fewer slices",
+def fleet_problems(settings: Settings, fleet: Fleet) -> Iterator[Problem]:
+    """Groups out of the region, members that GKE would not know, and fleets larger than GKE and Kueue take."""
+    for group in fleet.groups:
+        region = region_of(group.zone)
+        if region != settings.region and group.zone != settings.zone:
+            yield Problem(
+                keys=(fleet.key("tpu_pools", group.name, "zone"), "REGION"),
+                message=f"'{group.zone}' is not in REGION '{settings.region}', and a cluster has one region; choose a "
+                "zone of that region",
+            )
+    for team in fleet.teams:
+        groups = [member.email for member in team.members if member.kind is MemberKind.GROUP]
+        if groups and not settings.rbac_security_group:
+            yield Problem(
+                keys=(fleet.key("teams", team.name, "members"), "RBAC_SECURITY_GROUP"),
+                message=f"'group:{groups[0]}' needs RBAC_SECURITY_GROUP, without which GKE knows people one by one; "
+                "set it, or name the group's members",
+            )
+        if len(team.pools) >= _MOST_FLAVORS:
+            yield Problem(
+                keys=(fleet.key("teams", team.name), *fleet.size_keys),
+                message=f"may use {len(team.pools)} pool groups; Kueue takes {_MOST_FLAVORS - 1} in a queue, so name "
+                "fewer in its pools",
+            )
+    nodes = _nodes(settings, fleet)
+    if nodes > _MOST_NODES:
+        yield Problem(
+            keys=(*fleet.size_keys, "CPU_MAX_NODES"),
+            message=f"'{sum(group.slices for group in fleet.groups)}' slices make a cluster of {nodes} nodes; GKE "
+            f"takes {_MOST_NODES}, use fewer slices",
         )
-    ]
 
 
-def fleet_warnings(settings: Settings, groups: Sequence[PoolGroup]) -> list[Problem]:
+def fleet_warnings(settings: Settings, fleet: Fleet) -> Iterator[Problem]:
     """TPUs in a zone where Google does not list them, clusters that need a quota first, a CPU pool with no room."""
-    found = _no_room_for_jobs(settings)
-    for group in groups:
+    yield from _no_room_for_jobs(settings)
+    for group in fleet.groups:
         generation = group.slice.generation
         if group.zone not in ZONES[generation]:
-            found.append(
-                Problem(
-                    keys=("ZONE", "TPU_TYPE"),
-                    message=f"Google's list of November 2026 has no {generation} in '{group.zone}', but in "
-                    f"{', '.join(ZONES[generation])}; go on if you know that yours are there",
-                )
+            yield Problem(
+                keys=(fleet.key("tpu_pools", group.name, "zone"), fleet.key("tpu_pools", group.name, "type")),
+                message=f"Google's list of November 2026 has no {generation} in '{group.zone}', but in "
+                f"{', '.join(ZONES[generation])}; go on if you know that yours are there",
             )
-    nodes = _nodes(settings, groups)
+    nodes = _nodes(settings, fleet)
     if nodes > _NODES_WITHOUT_ASKING:
-        found.append(
-            Problem(
-                keys=("NUM_TPU_POOLS", "TPU_TYPE", "CPU_MAX_NODES"),
-                message=f"{nodes} nodes are more than the {_NODES_WITHOUT_ASKING} that GKE gives a cluster unasked; "
-                "have the quota raised before you deploy",
-            )
+        yield Problem(
+            keys=(*fleet.size_keys, "CPU_MAX_NODES"),
+            message=f"{nodes} nodes are more than the {_NODES_WITHOUT_ASKING} that GKE gives a cluster unasked; "
+            "have the quota raised before you deploy",
         )
-    return found
 
 
-def _no_room_for_jobs(settings: Settings) -> list[Problem]:
+def _no_room_for_jobs(settings: Settings) -> Iterator[Problem]:
     machine = cpu_machine_type(settings.cpu_machine_type)
     node = node_capacity(vcpu=machine.vcpu, memory_gb=machine.memory_gb)
     cores = settings.cpu_max_nodes * node.cpu - CLUSTER_PODS_CPU
     memory = settings.cpu_max_nodes * node.memory_gib - CLUSTER_PODS_GIB
-    if cores >= 1 and memory >= 1:
-        return []
-    return [
-        Problem(
+    if cores < 1 or memory < 1:
+        yield Problem(
             keys=("CPU_MACHINE_TYPE", "CPU_MAX_NODES"),
             message=f"{settings.cpu_max_nodes} x {machine.name} has no room beside the cluster's own pods, so parts of "
             "jobs that need no TPU would never start; choose a larger machine type or raise CPU_MAX_NODES",
         )
-    ]
 
 
-def _nodes(settings: Settings, groups: Sequence[PoolGroup]) -> int:
-    return settings.cpu_max_nodes + sum(group.hosts for group in groups)
+def _nodes(settings: Settings, fleet: Fleet) -> int:
+    return settings.cpu_max_nodes + sum(group.hosts for group in fleet.groups)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from environment.fleet import PoolGroup, Team
+from environment.fleet import Fleet
 from environment.problems import Problem
 from environment.settings import Settings
 
@@ -117,61 +117,59 @@ def names_of(settings: Settings) -> Names:
 
 @dataclass(frozen=True, kw_only=True)
 class _Use:
-    """A name, what it is for, the longest it may be, and the keys it is made of: first the one to change."""
+    """A name, what it is for, the longest it may be, and what it is made of by key: first the one to change."""
 
     kind: str
     name: str
     longest: int
-    keys: tuple[str, ...]
+    parts: Mapping[str, str]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(self.parts)
 
 
 # Limits: Compute Engine, Cloud Storage and Artifact Registry names 63 (bucket names without dots), GKE cluster and node
 # pool names 40, service account ids 30, Helm release names 53.
-def _uses(settings: Settings, groups: Iterable[PoolGroup], teams: Iterable[Team]) -> list[_Use]:
+def _uses(settings: Settings, fleet: Fleet) -> list[_Use]:
     names = names_of(settings)
-    prefix = ("RESOURCE_PREFIX",)
-    state_bucket_keys = ("TF_STATE_BUCKET",) if settings.tf_state_bucket else ("RESOURCE_PREFIX", "PROJECT_ID")
-    return [
-        _Use(kind="service account", name=names.node_account, longest=30, keys=prefix),
-        _Use(kind="cluster", name=names.cluster, longest=40, keys=prefix),
-        _Use(kind="firewall rule", name=names.webhook_firewall, longest=63, keys=prefix),
-        _Use(kind="image registry", name=names.registry, longest=63, keys=prefix),
-        _Use(kind="bucket", name=names.state_bucket, longest=63, keys=state_bucket_keys),
-        *(
-            _Use(kind=kind, name=name, longest=longest, keys=keys)
-            for team in teams
-            for kind, name, longest, keys in (
-                ("bucket", names.bucket(team.name), 63, ("NAMESPACE", "RESOURCE_PREFIX", "PROJECT_ID")),
-                ("Helm release", names.drain(team.name), 53, ("NAMESPACE",)),
-            )
-        ),
-        *(
-            _Use(kind=kind, name=name, longest=longest, keys=keys)
-            for group in groups
-            for kind, name, longest, keys in (
-                ("node pool", group.node_pools[-1], 40, ("NUM_TPU_POOLS",)),
-                ("workload policy", names.workload_policy(group.name), 63, prefix),
-            )
-        ),
+    prefix = {"RESOURCE_PREFIX": settings.resource_prefix}
+    project = {"PROJECT_ID": settings.project_id}
+    state_bucket = {"TF_STATE_BUCKET": settings.tf_state_bucket} if settings.tf_state_bucket else prefix | project
+    uses = [
+        _Use(kind="service account", name=names.node_account, longest=30, parts=prefix),
+        _Use(kind="cluster", name=names.cluster, longest=40, parts=prefix),
+        _Use(kind="firewall rule", name=names.webhook_firewall, longest=63, parts=prefix),
+        _Use(kind="image registry", name=names.registry, longest=63, parts=prefix),
+        _Use(kind="bucket", name=names.state_bucket, longest=63, parts=state_bucket),
     ]
+    for team in fleet.teams:
+        part = {fleet.key("teams", team.name): team.name}
+        uses.append(_Use(kind="bucket", name=names.bucket(team.name), longest=63, parts=part | prefix | project))
+        uses.append(_Use(kind="Helm release", name=names.drain(team.name), longest=53, parts=part))
+    for group in fleet.groups:
+        part = {fleet.key("tpu_pools", group.name): group.name}
+        uses.append(_Use(kind="node pool", name=group.node_pools[-1], longest=40, parts=part))
+        uses.append(_Use(kind="workload policy", name=names.workload_policy(group.name), longest=63, parts=prefix))
+    return uses
 
 
-def name_problems(settings: Settings, groups: Iterable[PoolGroup], teams: Iterable[Team]) -> list[Problem]:
+def name_problems(settings: Settings, fleet: Fleet) -> list[Problem]:
     """Names that are too long, that Cloud Storage refuses, or that two things would share."""
     names = names_of(settings)
-    teams = tuple(teams)
-    uses = _uses(settings, groups, teams)
+    uses = _uses(settings, fleet)
     found = _too_long(uses)
-    found += [problem for use in uses if use.kind == "bucket" for problem in _bucket_problems(use, settings)]
-    found += [
-        Problem(
-            keys=("NAMESPACE", "TF_STATE_BUCKET", "RESOURCE_PREFIX", "PROJECT_ID"),
-            message=f"the bucket of team '{team.name}' would be '{names.state_bucket}', which holds the Terraform "
-            "state; change NAMESPACE or TF_STATE_BUCKET",
-        )
-        for team in teams
-        if names.bucket(team.name) == names.state_bucket
-    ]
+    found += [problem for use in uses if use.kind == "bucket" for problem in _bucket_problems(use)]
+    for team in fleet.teams:
+        if names.bucket(team.name) == names.state_bucket:
+            key = fleet.key("teams", team.name)
+            found.append(
+                Problem(
+                    keys=(key, "TF_STATE_BUCKET", "RESOURCE_PREFIX", "PROJECT_ID"),
+                    message=f"the bucket of team '{team.name}' would be '{names.state_bucket}', which holds the "
+                    f"Terraform state; change {_without_place(key)} or TF_STATE_BUCKET",
+                )
+            )
     return found
 
 
@@ -185,23 +183,28 @@ def _too_long(uses: list[_Use]) -> list[Problem]:
         Problem(
             keys=use.keys,
             message=f"makes the {use.kind} name '{use.name}' {len(use.name)} characters long, {use.longest} are allowed"
-            f"; shorten {' or '.join(key for key in use.keys if key != 'PROJECT_ID')} by "
+            f"; shorten {' or '.join(_without_place(key) for key in use.keys if key != 'PROJECT_ID')} by "
             f"{len(use.name) - use.longest}",
         )
         for use in worst.values()
     ]
 
 
-def _bucket_problems(use: _Use, settings: Settings) -> list[Problem]:
+def _bucket_problems(use: _Use) -> list[Problem]:
     """https://cloud.google.com/storage/docs/buckets#naming"""
     match = re.search("google|g00gle", use.name) or re.match("goog", use.name)
     if match is None:
         return []
-    to_blame = [key for key in use.keys if match.group() in getattr(settings, key.lower())] or list(use.keys[:1])
+    to_blame = next((key for key, part in use.parts.items() if match.group() in part), use.keys[0])
     return [
         Problem(
-            keys=(to_blame[0], *(key for key in use.keys if key != to_blame[0])),
+            keys=(to_blame, *(key for key in use.keys if key != to_blame)),
             message=f"makes the bucket name '{use.name}', and Cloud Storage refuses names with '{match.group()}'; "
-            f"change {to_blame[0]}",
+            f"change {_without_place(to_blame)}",
         )
     ]
+
+
+def _without_place(key: str) -> str:
+    """A key as it reads in the middle of a message: `teams.research`, without file and line."""
+    return key.rpartition(": ")[2]

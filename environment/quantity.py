@@ -61,6 +61,11 @@ def count(number: int) -> str:
     return str(number)
 
 
+def decimal(number: Fraction) -> str:
+    """A number of at most three decimals in canonical form: 3 is "3", 1.5 is "1500m"."""
+    return count(int(number)) if number.denominator == 1 else f"{int(number * 1000)}m"
+
+
 def gibibytes(number: int) -> str:
     """A whole number of GiB in canonical form: 64 is "64Gi", 2048 is "2Ti", 0 is "0"."""
     if number == 0:

@@ -1,17 +1,22 @@
-"""Flavors, queues and priorities as plain Kubernetes objects, with quotas that add up to what exists."""
+"""Flavors, queues and priorities as plain Kubernetes objects, with quotas that add up to what exists.
+
+A job of several parts takes one flavor a part. Kueue tries a queue's flavors in their order, and a job that names its
+pool group fits only that one; so the order decides where a job goes that would fit several.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 from environment import Environment
 from environment.capacity import CLUSTER_PODS_CPU, CLUSTER_PODS_GIB, NodeCapacity, node_capacity
 from environment.cpu import cpu_machine_type
-from environment.fleet import PoolGroup, Team
+from environment.fleet import PRIORITIES, CapacityMode, PoolGroup, Team
 from environment.names import CPU_FLAVOR, CPU_GROUP, LOCAL_QUEUE, POOL_GROUP_LABEL
-from environment.quantity import count, gibibytes
+from environment.quantity import count, decimal, gibibytes
+from environment.quotas import claims_of, lendable, share_out, slices_of_teams
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"
 COHORT = "fleet"  # all teams: what one does not use, another may borrow
@@ -26,76 +31,48 @@ NODE_CPU_ANNOTATION = "tpuenv/node-cpu"
 NODE_MEMORY_ANNOTATION = "tpuenv/node-memory"
 NODE_CHIPS_ANNOTATION = "tpuenv/node-chips"
 
-PRIORITIES = {"verylow": 100, "low": 250, "medium": 500, "high": 750, "veryhigh": 1000}
+# What is paid for anyway comes first, then what is given for as long as it is asked for, then what is given for a time
+# (with a request for the whole job before one without), then what Google may take back at any moment.
+_CAPACITY_ORDER = (
+    CapacityMode.RESERVATION,
+    CapacityMode.ON_DEMAND,
+    CapacityMode.QUEUED,
+    CapacityMode.FLEX_START,
+    CapacityMode.SPOT,
+)
+
+# https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest
+_PROVISIONING_CLASS = "queued-provisioning.gke.io"
+_PROVISIONING_CONTROLLER = "kueue.x-k8s.io/provisioning-request"
+_QUEUED_TAINT = {"key": "cloud.google.com/gke-queued", "value": "true", "effect": "NoSchedule"}
+_LONGEST_RUN_SECONDS = 7 * 24 * 3600  # of Dynamic Workload Scheduler, and its default
 
 Quota = Mapping[str, str]  # resource -> canonical quantity
 
 
 def queue_objects(environment: Environment) -> tuple[dict[str, Any], ...]:
-    """Every queue object of the environment: flavors, priority classes, ClusterQueues, LocalQueues, in that order.
+    """Every queue object of the environment, what others name before what names it.
 
-    Quotas of all teams add up to what the node pools hold. A team's chips are whole slices.
+    Flavors, provisioning configs and checks of queued groups, priority classes, ClusterQueues, LocalQueues. Quotas of
+    all teams add up to what the node pools hold at their largest. A team's chips are whole slices.
     """
     teams = environment.teams
-    cpu_quotas = _cpu_quotas(environment)
-    slices = _shared_slices(environment.groups, teams)
+    queued = [group for group in environment.groups if group.capacity is CapacityMode.QUEUED]
     return (
         _cpu_flavor(environment),
         *(_tpu_flavor(group) for group in environment.groups),
+        *(_provisioning_config(group) for group in queued),
+        *(_admission_check(group) for group in queued),
         *(_priority_class(name, value) for name, value in PRIORITIES.items()),
-        *(
-            _cluster_queue(
-                team,
-                {
-                    CPU_FLAVOR: cpu_quota,
-                    **{group.name: _tpu_quota(group, slices[group.name][i]) for group in environment.groups},
-                },
-            )
-            for i, (team, cpu_quota) in enumerate(zip(teams, cpu_quotas, strict=True))
-        ),
+        *_cluster_queues(environment),
         *(_local_queue(team) for team in teams),
     )
-
-
-def share_out(total: int, claims: Sequence[Fraction], owed: Sequence[Fraction]) -> list[int]:
-    """`total` whole things by the method of the largest remainder; `claims` add up to 1.
-
-    `owed` is what each still has to get from before. Everyone gets their part rounded down or up.
-    """
-    parts = [total * claim for claim in claims]
-    got = [int(part) for part in parts]
-    missing = sorted(range(len(parts)), key=lambda i: got[i] - parts[i] - owed[i])
-    # Who has no fraction to round up is entitled to nothing more here, however much is owed.
-    first = [i for i in missing if parts[i] > got[i]]
-    for i in first[: total - sum(got)]:
-        got[i] += 1
-    return got
-
-
-def _claims(teams: Sequence[Team]) -> list[Fraction]:
-    whole = sum(team.share for team in teams)
-    return [team.share / whole for team in teams]
-
-
-def _shared_slices(groups: Sequence[PoolGroup], teams: Sequence[Team]) -> dict[str, list[int]]:
-    """Group -> slices of each team. A team that came short in one group comes before the others in the next."""
-    claims = _claims(teams)
-    owed_chips = [Fraction(0)] * len(teams)
-    shared = {}
-    for group in groups:
-        got = share_out(group.slices, claims, [chips / group.slice.chips for chips in owed_chips])
-        shared[group.name] = got
-        owed_chips = [
-            owed + group.slice.chips * (group.slices * claim - slices)
-            for owed, claim, slices in zip(owed_chips, claims, got, strict=True)
-        ]
-    return shared
 
 
 def _cpu_quotas(environment: Environment) -> list[Quota]:
     """The CPU pool at its largest, shared out in whole cores and whole GiB."""
     node, nodes = _cpu_node(environment), environment.settings.cpu_max_nodes
-    claims = _claims(environment.teams)
+    claims = claims_of(environment.teams)
     none_owed = [Fraction(0)] * len(claims)
     cores = share_out(max(0, nodes * node.cpu - CLUSTER_PODS_CPU), claims, none_owed)
     memory = share_out(max(0, nodes * node.memory_gib - CLUSTER_PODS_GIB), claims, none_owed)
@@ -133,7 +110,10 @@ def _tpu_flavor(group: PoolGroup) -> dict[str, Any]:
         TOPOLOGY_LABEL: group.slice.topology,
         POOL_GROUP_LABEL: group.name,
     }
-    spec = {"nodeLabels": labels, "nodeTaints": [dict(TPU_TAINT)]}
+    spec: dict[str, Any] = {"nodeLabels": labels, "nodeTaints": [dict(TPU_TAINT)]}
+    if group.capacity is CapacityMode.QUEUED:
+        # Of all pods only those that a ProvisioningRequest was made for may go there, which are those of this flavor.
+        spec["tolerations"] = [{**_QUEUED_TAINT, "operator": "Equal"}]
     return _flavor(group.name, _tpu_node(group), chips=group.slice.chips_per_host, spec=spec)
 
 
@@ -148,23 +128,112 @@ def _priority_class(name: str, value: int) -> dict[str, Any]:
     return _object("WorkloadPriorityClass", {"name": name}, value=value)
 
 
-def _cluster_queue(team: Team, quotas: Mapping[str, Quota]) -> dict[str, Any]:
-    """The CPU flavor comes first: Kueue tries them in order, and its TPU quota of 0 sends TPU pods on to the next."""
-    flavors = [
-        {"name": flavor, "resources": [{"name": name, "nominalQuota": quota[name]} for name in RESOURCES]}
-        for flavor, quota in quotas.items()
-    ]
+def _provisioning_config(group: PoolGroup) -> dict[str, Any]:
+    """What Kueue asks the cluster autoscaler for before it starts a job: all hosts at once, and for how long.
+
+    The parameters are those of cluster-toolkit's TPU example (tpu-dws-queues.yaml.tftpl, v1.95) and of GKE's page on
+    flex-start; a job may shorten the time with the annotation provreq.kueue.x-k8s.io/maxRunDurationSeconds. Not
+    verified on GKE.
+    """
     spec = {
+        "provisioningClassName": _PROVISIONING_CLASS,
+        "managedResources": ["google.com/tpu"],
+        "parameters": {
+            "tpu-topology": group.slice.topology,
+            "maxRunDurationSeconds": str(group.max_run_seconds or _LONGEST_RUN_SECONDS),
+        },
+        # Keeps the pods on the nodes that were made for them. Kueue leaves it out where GKE does not tell the name.
+        "podSetUpdates": {
+            "nodeSelector": [
+                {
+                    "key": "autoscaling.gke.io/provisioning-request",
+                    "valueFromProvisioningClassDetail": "ResizeRequestName",
+                }
+            ]
+        },
+    }
+    return _object("ProvisioningRequestConfig", {"name": _check_name(group)}, spec=spec)
+
+
+def _admission_check(group: PoolGroup) -> dict[str, Any]:
+    parameters = {
+        "apiGroup": API_VERSION.partition("/")[0],
+        "kind": "ProvisioningRequestConfig",
+        "name": _check_name(group),
+    }
+    spec = {"controllerName": _PROVISIONING_CONTROLLER, "parameters": parameters}
+    return _object("AdmissionCheck", {"name": _check_name(group)}, spec=spec)
+
+
+def _check_name(group: PoolGroup) -> str:
+    return f"provision-{group.name}"
+
+
+def _cluster_queues(environment: Environment) -> list[dict[str, Any]]:
+    shared = slices_of_teams(environment.groups, environment.teams)
+    queues = []
+    for team, cpu_quota in zip(environment.teams, _cpu_quotas(environment), strict=True):
+        groups = _groups_of(team, environment)
+        flavors = [
+            # First: its TPU quota of 0 sends TPU pods on to the next, and the taint keeps other pods away from those.
+            _flavor_quotas(CPU_FLAVOR, cpu_quota),
+            *(_tpu_flavor_quotas(team, group, shared[group.name][team.name]) for group in groups),
+        ]
+        queues.append(_cluster_queue(team, groups, flavors, weighed=environment.fair_sharing))
+    return queues
+
+
+def _groups_of(team: Team, environment: Environment) -> list[PoolGroup]:
+    """The pool groups of a team, in the order in which its jobs try them; alike ones in that of fleet.yaml."""
+    allowed = (group for group in environment.groups if group.name in team.pools)
+    return sorted(allowed, key=lambda group: _CAPACITY_ORDER.index(group.capacity))
+
+
+def _tpu_flavor_quotas(team: Team, group: PoolGroup, slices: int) -> dict[str, Any]:
+    limits = {}
+    if team.borrowing_limit is not None:
+        limits["borrowingLimit"] = _tpu_quota(group, team.borrowing_limit)
+    if team.lending_limit is not None:
+        # More than the team has is refused by Kueue.
+        limits["lendingLimit"] = _tpu_quota(group, lendable(team, slices))
+    return _flavor_quotas(group.name, _tpu_quota(group, slices), **limits)
+
+
+def _flavor_quotas(flavor: str, nominal: Quota, **limits: Quota) -> dict[str, Any]:
+    quotas = {"nominalQuota": nominal, **limits}
+    return {
+        "name": flavor,
+        "resources": [
+            {"name": resource, **{kind: quota[resource] for kind, quota in quotas.items()}} for resource in RESOURCES
+        ],
+    }
+
+
+def _cluster_queue(
+    team: Team, groups: list[PoolGroup], flavors: list[dict[str, Any]], *, weighed: bool
+) -> dict[str, Any]:
+    spec: dict[str, Any] = {
         "cohortName": COHORT,
         # The API server sets this label itself, so no namespace can claim another team's queue with it.
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": team.name}},
         "resourceGroups": [{"coveredResources": list(RESOURCES), "flavors": flavors}],
         # Idle slices that others have paid for come before a later flavor, and a later flavor before stopping a job.
         "flavorFungibility": {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"},
+        # What is a team's own it gets back from anybody; what is nobody's own no job is stopped for, whatever its
+        # priority (borrowWithinCohort stays at Never).
         "preemption": {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
         # Written out so that a deploy resumes the queues after a destroy that was given up.
         "stopPolicy": "None",
     }
+    checks = [
+        {"name": _check_name(group), "onFlavors": [group.name]}
+        for group in groups
+        if group.capacity is CapacityMode.QUEUED
+    ]
+    if checks:
+        spec["admissionChecksStrategy"] = {"admissionChecks": checks}
+    if weighed:
+        spec["fairSharing"] = {"weight": decimal(team.share)}
     return _object("ClusterQueue", {"name": team.name}, spec=spec)
 
 

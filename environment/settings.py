@@ -15,7 +15,8 @@ from environment.problems import Problem, quoted
 from environment.tpu import UnknownTpuType, slice_for
 from environment.vars_file import VarsFile
 
-_LONGEST_VALUE = 512
+LONGEST_VALUE = 512
+MOST_SLICES = 10_000  # of one pool group
 _TESTED_MINOR = 34  # Kueue 0.19.2 is supported and tested on Kubernetes 1.34 and later (its README)
 _SUPPORTED = timedelta(days=14 * 30.5)  # how long GKE supports a minor version; on EXTENDED up to 24 months
 _SUPPORTED_EXTENDED = timedelta(days=24 * 30.5)
@@ -34,7 +35,11 @@ def _optional(parse: Callable[[str], object], *, unset: object = "") -> dict[str
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The settings of one environment: a field for each key of vars.env, named as the key in lower case."""
+    """The settings of one environment: a field for each key of vars.env, named as the key in lower case.
+
+    Three describe the fleet where there is no fleet.yaml, and have their defaults where there is one. Nothing but
+    environment/fleet.py reads them, and they do not count when two settings are compared.
+    """
 
     project_id: str = field(metadata=_key("", values.project_id))
     project_number: str = field(metadata=_optional(values.project_number))
@@ -42,9 +47,10 @@ class Settings:
     region: str = field(metadata=_key("us-east5", values.region))
     zone: str = field(metadata=_key("us-east5-b", values.zone))
     tensorboard_region: str = field(metadata=_key("us-central1", values.region))
-    tpu_type: str = field(metadata=_key("v6e-16", lambda text: slice_for(text).tpu_type))
-    num_tpu_pools: int = field(metadata=_key("2", values.count(1, 10_000)))
-    namespace: str = field(metadata=_key("tpu-training", values.namespace))
+    tpu_type: str = field(metadata=_key("v6e-16", lambda text: slice_for(text).tpu_type), compare=False)
+    num_tpu_pools: int = field(metadata=_key("2", values.count(1, MOST_SLICES)), compare=False)
+    namespace: str = field(metadata=_key("tpu-training", values.namespace), compare=False)
+    rbac_security_group: str = field(metadata=_optional(values.security_group))
     cpu_machine_type: str = field(metadata=_key("n2-standard-8", values.cpu_machine))
     cpu_min_nodes: int = field(metadata=_key("1", values.count(1, 1_000)))
     cpu_max_nodes: int = field(metadata=_key("4", values.count(1, 1_000)))
@@ -68,14 +74,18 @@ class Settings:
 
 
 KEYS = tuple(each.name.upper() for each in dataclasses.fields(Settings))
+_OF_THE_FLEET = ("TPU_TYPE", "NUM_TPU_POOLS", "NAMESPACE")  # fleet.yaml says these things in another way
 _REQUIRED = "PROJECT_ID"
 _STAND_IN = "my-project"  # for the required key, so that the rest can be checked without it
 
 
-def read_settings(file: VarsFile, process_env: Mapping[str, str]) -> tuple[Settings, list[Problem], frozenset[str]]:
+def read_settings(
+    file: VarsFile, process_env: Mapping[str, str], *, fleet_file: str
+) -> tuple[Settings, list[Problem], frozenset[str]]:
     """The settings, every problem of single keys, and the keys whose value is not known because of them.
 
-    Such a key has its default in the Settings returned. They are for checking the rest, not for use.
+    Such a key has its default in the Settings returned. They are for checking the rest, not for use. `fleet_file` is
+    the name of the file that describes the fleet, or empty.
     """
 
     def given(key: str) -> str:
@@ -92,6 +102,10 @@ def read_settings(file: VarsFile, process_env: Mapping[str, str]) -> tuple[Setti
     read: dict[str, Any] = {}
     for each in dataclasses.fields(Settings):
         key, parse = each.name.upper(), each.metadata["parse"]
+        if fleet_file and key in _OF_THE_FLEET:
+            problems += _beside_a_fleet(key, file, process_env, fleet_file)
+            read[each.name] = parse(each.metadata["default"])
+            continue
         default = each.metadata["default"] or (_STAND_IN if key == _REQUIRED else "")
         text = given(key)
         message = "" if key in bad else _what_is_wrong(key, text, parse)
@@ -102,11 +116,23 @@ def read_settings(file: VarsFile, process_env: Mapping[str, str]) -> tuple[Setti
     return Settings(**read), problems, frozenset(bad)
 
 
+def _beside_a_fleet(key: str, file: VarsFile, process_env: Mapping[str, str], fleet_file: str) -> Iterator[Problem]:
+    in_file, in_process = file.values.get(key, ""), process_env.get(key, "").strip()
+    ways = [f"leave it empty in vars.env ({key}=)"] if in_file else []
+    ways += [f"unset {key} in your shell"] if in_process else []
+    if ways:
+        yield Problem(
+            keys=(key,),
+            message=f"{quoted(in_process or in_file)} is not used, because {fleet_file} says which TPUs and teams "
+            f"there are; {' and '.join(ways)}, or remove {fleet_file}",
+        )
+
+
 def _what_is_wrong(key: str, text: str, parse: Callable[[str], object]) -> str:
     if not text:
         return "is required; set it to the id of your Google Cloud project" if key == _REQUIRED else ""
-    if len(text) > _LONGEST_VALUE:
-        return f"{quoted(text)} is {len(text)} characters long; no value is longer than {_LONGEST_VALUE}"
+    if len(text) > LONGEST_VALUE:
+        return f"{quoted(text)} is {len(text)} characters long; no value is longer than {LONGEST_VALUE}"
     try:
         parse(text)
     except UnknownTpuType as error:

@@ -32,6 +32,7 @@ class MachineType:
     memory_gb: int
     boot_disks: tuple[str, ...]
     multi_host: bool  # whether several hosts of it can form one slice
+    flex_start: bool  # whether Dynamic Workload Scheduler gives it: flex-start, and flex-start with queued provisioning
 
     @property
     def boot_disk(self) -> str:
@@ -150,6 +151,7 @@ def _machine_type(
     memory_gb: int,
     boot_disks: tuple[str, ...],
     multi_host: bool = False,
+    flex_start: bool = True,
 ) -> MachineType:
     return MachineType(
         name=name,
@@ -160,6 +162,7 @@ def _machine_type(
         memory_gb=memory_gb,
         boot_disks=boot_disks,
         multi_host=multi_host,
+        flex_start=flex_start,
     )
 
 
@@ -174,15 +177,22 @@ MACHINE_TYPES = (
         memory_gb=407,
         boot_disks=(*_PD, "pd-standard", *_HYPERDISK),
         multi_host=True,
+        flex_start=False,
     ),
     _machine_type(
         "ct5lp-hightpu-4t", "v5e", "tpu-v5-lite-podslice", vcpu=112, memory_gb=192, boot_disks=_PD, multi_host=True
     ),
     _machine_type("ct5lp-hightpu-1t", "v5e", "tpu-v5-lite-podslice", vcpu=24, memory_gb=48, boot_disks=_PD),
     _machine_type("ct5lp-hightpu-8t", "v5e", "tpu-v5-lite-podslice", vcpu=224, memory_gb=384, boot_disks=_PD),
-    _machine_type("ct5l-hightpu-1t", "v5e", "tpu-v5-lite-device", vcpu=24, memory_gb=48, boot_disks=_PD),
-    _machine_type("ct5l-hightpu-4t", "v5e", "tpu-v5-lite-device", vcpu=112, memory_gb=192, boot_disks=_PD),
-    _machine_type("ct5l-hightpu-8t", "v5e", "tpu-v5-lite-device", vcpu=224, memory_gb=384, boot_disks=_PD),
+    _machine_type(
+        "ct5l-hightpu-1t", "v5e", "tpu-v5-lite-device", vcpu=24, memory_gb=48, boot_disks=_PD, flex_start=False
+    ),
+    _machine_type(
+        "ct5l-hightpu-4t", "v5e", "tpu-v5-lite-device", vcpu=112, memory_gb=192, boot_disks=_PD, flex_start=False
+    ),
+    _machine_type(
+        "ct5l-hightpu-8t", "v5e", "tpu-v5-lite-device", vcpu=224, memory_gb=384, boot_disks=_PD, flex_start=False
+    ),
     _machine_type("ct5p-hightpu-4t", "v5p", "tpu-v5p-slice", vcpu=208, memory_gb=448, boot_disks=_PD, multi_host=True),
     _machine_type(
         "ct6e-standard-4t", "v6e", "tpu-v6e-slice", vcpu=180, memory_gb=720, boot_disks=_HYPERDISK, multi_host=True

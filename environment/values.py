@@ -82,6 +82,15 @@ def namespace(text: str) -> str:
     return text
 
 
+def security_group(text: str) -> str:
+    """https://cloud.google.com/kubernetes-engine/docs/how-to/google-groups-rbac"""
+    return _matching(
+        text,
+        r"gke-security-groups@[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+",
+        "is not the group that GKE looks for; it is gke-security-groups@ and your domain, in lower case",
+    )
+
+
 def count(lowest: int, highest: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         if re.fullmatch("[0-9]{1,9}", text) and lowest <= int(text) <= highest:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from environment.problems import Problem, quoted
+from environment.text_file import Unreadable, read_text
 
-_MAX_BYTES = 1 << 20
 _LINE = re.compile(r"(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*(.*)")
 _QUOTED = re.compile(r"""(?:"([^"]*)"|'([^']*)')[ \t]*(?:#.*)?""")
 
@@ -35,25 +35,9 @@ def read_vars_file(path: Path) -> VarsFile:
     """Never raises: a file that is missing, unreadable, too big or not UTF-8 is a problem like any other."""
     name = path.name or str(path)
     try:
-        with path.open("rb") as stream:
-            raw = stream.read(_MAX_BYTES + 1)
-    except FileNotFoundError:
-        return _unreadable(name, f"there is no such file in {quoted(str(path.absolute().parent), longest=1000)}")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        return _unreadable(name, f"cannot be read: {reason}")
-    if len(raw) > _MAX_BYTES:
-        return _unreadable(name, "is larger than 1 MiB; it should hold a few KEY=value lines")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        return _unreadable(name, f"line {line} is not UTF-8 (byte 0x{raw[error.start]:02x}); save the file as UTF-8")
-    return _parse(name, text)
-
-
-def _unreadable(name: str, message: str) -> VarsFile:
-    return VarsFile(readable=False, problems=[Problem(keys=(name,), message=message)])
+        return _parse(name, read_text(path, holds="a few KEY=value lines"))
+    except Unreadable as error:
+        return VarsFile(readable=False, problems=[Problem(keys=(name,), message=str(error))])
 
 
 def _parse(name: str, text: str) -> VarsFile:

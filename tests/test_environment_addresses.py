@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from environment.addresses import MAX_PODS_CPU, MAX_PODS_TPU, address_problems, addresses_per_node
-from environment.fleet import PoolGroup
+from environment.fleet import Fleet, PoolGroup
 from environment.tpu import slice_for
 from tests.loading import loaded, refused
 
@@ -69,7 +69,7 @@ def test_one_group_of_single_hosts_among_others_is_reason_enough_for_a_spare_nod
     many = PoolGroup(name="many", slice=slice_for("v6e-64"), slices=1, zone="us-east5-b")
     single = PoolGroup(name="single", slice=slice_for("v6e-4"), slices=6, zone="us-east5-b")
     # 16 + 6 hosts + (4 + 1) CPU nodes + 5 = 32 addresses, were it not for the spare node
-    (problem,) = address_problems(settings, [many, single])
+    (problem,) = address_problems(settings, Fleet(groups=(many, single), teams=()))
     assert problem.message.endswith("use /26 or larger")
 
 

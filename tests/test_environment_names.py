@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from fractions import Fraction
 
 import pytest
 
-from environment.fleet import PoolGroup, Team
-from environment.names import name_problems
-from environment.tpu import slice_for
+from tests.fleets import one_group, refused_fleet, with_fleet
 from tests.loading import loaded, refused
 
 
@@ -83,15 +80,42 @@ def test_a_namespace_that_makes_a_helm_release_too_long_is_refused() -> None:
     assert problem.startswith("NAMESPACE: makes the Helm release name 'drain-")
 
 
-def test_a_node_pool_name_over_forty_characters_is_a_problem() -> None:
-    settings, teams = loaded().settings, (Team(name="research", share=Fraction(1), pools=()),)
+def test_a_node_pool_name_over_forty_characters_is_refused_at_its_line() -> None:
+    assert with_fleet(one_group("type: v6e-16, slices: 11").replace("dev", "g" * 37))
+    (problem,) = refused_fleet(one_group("type: v6e-16, slices: 11").replace("dev", "g" * 38))
+    name = "g" * 38
+    assert problem == (
+        f"fleet.yaml:2: tpu_pools.{name}: makes the node pool name '{name}-10' 41 characters long, 40 are allowed; "
+        f"shorten tpu_pools.{name} by 1"
+    )
 
-    def group(name: str) -> PoolGroup:
-        return PoolGroup(name=name, slice=slice_for("v6e-16"), slices=11, zone="us-east5-b")
 
-    assert name_problems(settings, [group("g" * 37)], teams) == []
-    (problem,) = name_problems(settings, [group("g" * 38)], teams)
-    assert "node pool name" in problem.message and "41 characters long, 40 are allowed" in problem.message
+def test_the_longest_prefix_and_the_longest_group_fit_into_a_workload_policy() -> None:
+    names = loaded(RESOURCE_PREFIX="a" * 24).names
+    assert len(names.workload_policy("g" * 38)) == 63
+
+
+def test_a_team_s_name_that_makes_a_name_too_long_is_refused_at_its_line() -> None:
+    teams = ["n" * 47, "m" * 48, "ok"]
+    text = "tpu_pools: {dev: {type: v6e-16, slices: 9}}\nteams:\n" + "".join(f"  {name}:\n" for name in teams)
+    assert refused_fleet(text, PROJECT_ID="p12345") == (
+        f"fleet.yaml:4: teams.{'m' * 48}: makes the Helm release name 'drain-{'m' * 48}' 54 characters long, 53 are "
+        f"allowed; shorten teams.{'m' * 48} by 1",
+    )
+
+
+def test_a_team_of_a_fleet_file_may_not_take_the_bucket_of_the_state() -> None:
+    (problem,) = refused_fleet(one_group("type: v6e-16, slices: 1").replace("research", "tf-state"))
+    assert problem.startswith(
+        "fleet.yaml:4: teams.tf-state: the bucket of team 'tf-state' would be 'my-project-tpu-tf-"
+    )
+    assert problem.endswith("change teams.tf-state or TF_STATE_BUCKET")
+
+
+def test_a_team_s_name_that_cloud_storage_reserves_is_refused_at_its_line() -> None:
+    (problem,) = refused_fleet(one_group("type: v6e-16, slices: 1").replace("research", "google-team"))
+    assert problem.startswith("fleet.yaml:4: teams.google-team: makes the bucket name 'my-project-tpu-google-team'")
+    assert problem.endswith("change teams.google-team")
 
 
 @pytest.mark.parametrize(

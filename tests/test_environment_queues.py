@@ -16,7 +16,8 @@ from environment import Environment, PoolGroup, Team
 from environment.capacity import CLUSTER_PODS_CPU, allocatable_gib, node_capacity
 from environment.names import CPU_FLAVOR
 from environment.quantity import NotAQuantity, count, gibibytes, parse
-from environment.queues import RESOURCES, queue_objects, share_out
+from environment.queues import RESOURCES, queue_objects
+from environment.quotas import share_out
 from environment.tpu import slice_for
 from tests.crd_schemas import errors_of, strict
 from tests.loading import loaded

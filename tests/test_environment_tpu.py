@@ -67,6 +67,7 @@ def test_every_machine_type_is_that_of_the_tables() -> None:
         assert machine.memory_gb == int(row["memory_gb"])
         assert set(machine.boot_disks) == set(row["boot_disks"].split())
         assert machine.multi_host == (row["multi_host"] == "true")
+        assert machine.flex_start == (row["dws"] == "true")
         assert slice_for(f"{machine.name}-{row['single_host_topology']}").hosts == 1
 
 

@@ -113,7 +113,7 @@ def test_a_path_that_cannot_exist_is_refused() -> None:
 
 
 def test_a_huge_file_is_refused() -> None:
-    with pytest.raises(Refused, match="larger than 1 MiB"):
+    with pytest.raises(Refused, match="larger than 1024 KiB"):
         load_bytes(b"#" * (2 << 20))
 
 
