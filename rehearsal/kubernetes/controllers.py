@@ -30,20 +30,17 @@ Object = dict[str, Any]
 
 def reconcile(api: Api) -> None:
     """Bring the cluster to rest after a change: stop, admit, and let go of what nothing holds any more."""
-    if webhooks.installed(api, "kueue"):
-        _forget_jobs_that_are_gone(api)
-        _stop(api)
-        _admit(api)
     going = True
     while going:
-        leaving = [item for item in api.everything() if "deletionTimestamp" in item["metadata"]]
         going = False
-        for item in leaving:
-            if not list(holders(api, item)):
+        for item in api.everything():
+            if "deletionTimestamp" in item["metadata"] and not list(holders(api, item)):
                 api.remove(item)
                 going = True
-        if going and webhooks.installed(api, "kueue"):
+        if webhooks.installed(api, "kueue"):
             _forget_jobs_that_are_gone(api)
+            _stop(api)
+            _admit(api)
 
 
 def holders(api: Api, body: Object) -> Iterator[str]:

@@ -15,7 +15,7 @@ from rehearsal.rules.access import cluster_api
 from rehearsal.rules.kind import Client, Kind, Refusal
 from rehearsal.rules.manifest import Manifest
 from rehearsal.schemas import Block, NestedBlock
-from rehearsal.values import Unknown
+from rehearsal.values import UNKNOWN, Unknown
 
 # What the provider keeps for itself.
 _NOT_IN_THE_OBJECT = (
@@ -70,6 +70,9 @@ class Typed:
         inside = block.blocks["metadata"].block.attributes if "metadata" in block.blocks else {}
         if "namespace" in inside:
             out["metadata"] = [_in_default(item) for item in planned["metadata"]]
+        if prior is not None and not planning.same(block, prior, out):
+            changed = {name: UNKNOWN for name in ("generation", "resource_version") if name in inside}
+            out["metadata"] = [item | changed for item in out["metadata"]]
         return out
 
     def read(self, client: Client, block: Block, state: Attributes) -> Attributes | None:

@@ -162,16 +162,16 @@ class Played:
         item = self.resources[address]
         client, kind, block, found = self._parts(item)
         assert item.state is not None
-        prior = kind.read(client, block, item.state)
+        prior = self.read(address)
         if prior is not None and planning.same(block, prior, item.state):
             prior = item.state
         config = _complete(block, self._evaluate(_without_meta(_changed(item.config, changes))))
         return found.plan(client, kind, block, prior, _proposed(block, prior, config))
 
     def unchanged(self, address: str) -> bool:
-        """Whether a plan finds nothing to do."""
-        planned, _ = self.plan(address)
-        return planned == self.resources[address].state
+        """Whether a refresh finds no drift and a plan nothing to do."""
+        state = self.resources[address].state
+        return self.read(address) == state and self.plan(address)[0] == state
 
     def change(self, address: str, **changes: Any) -> dict[str, Value]:
         """Edit the configuration of an applied resource and apply it."""
@@ -211,7 +211,8 @@ class Played:
         item = self.resources[address]
         client, kind, block, _ = self._parts(item)
         assert item.state is not None
-        return kind.read(client, block, item.state)
+        found = kind.read(client, block, item.state)
+        return None if found is None else values.decode(values.encode(found, block.type_), block.type_)
 
     def _evaluate(self, value: Any) -> Any:
         if isinstance(value, dict):
