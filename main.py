@@ -1,4 +1,4 @@
-"""vars.env -> environment -> stacks and manifests in `cdktf.out`: what `cdktf synth`, `deploy` and `destroy` run."""
+"""vars.env, fleet.yaml -> environment -> stacks and manifests: what `cdktf synth`, `deploy` and `destroy` run."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ import sys
 from pathlib import Path
 
 import environment
+from cli import project
 
 
 def main() -> int:
     """0, or 2 with every problem of the settings on stderr."""
     try:
-        wanted = environment.load(Path(__file__).parent / "vars.env", process_env=os.environ)
+        wanted = project.wanted()
     except environment.Refused as refused:
         print(refused, file=sys.stderr)
         return 2
-    for warning in wanted.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
 
     # Not before the settings are known to be good: this starts Node.
     from manifests.render import render

@@ -1,4 +1,4 @@
-"""Where the project is, and the environment that its vars.env and the process environment describe."""
+"""Where the project is, and the environment that its files and the process environment describe."""
 
 from __future__ import annotations
 
@@ -11,9 +11,18 @@ import environment
 ROOT = Path(__file__).resolve().parent.parent
 
 
+# Names the folder of vars.env and fleet.yaml, where one checkout serves several environments.
+FOLDER = "TPUENV_FOLDER"
+
+
+def folder() -> Path:
+    """Where vars.env and fleet.yaml are."""
+    return Path(os.environ.get(FOLDER) or ROOT).absolute()
+
+
 def wanted() -> environment.Environment:
     """The environment, its warnings told on stderr. Raises environment.Refused."""
-    found = environment.load(ROOT / "vars.env", os.environ)
+    found = environment.load(folder() / "vars.env", os.environ, fleet=folder() / "fleet.yaml")
     for warning in found.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     return found

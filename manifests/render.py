@@ -15,7 +15,7 @@ USUAL_PRIORITY = "medium"
 
 
 def render(environment: Environment, folder: Path) -> tuple[Path, ...]:
-    """Write `{folder}/{team}/{group}/{workload}.yaml` for each team, pool group and workload; returns the paths.
+    """Write `{folder}/{team}/{group}/{workload}.yaml` for each team, pool group it may use, and workload; the paths.
 
     A name in a manifest that nothing provides is a KeyError: a mistake in this repo, never of a user.
     """
@@ -23,7 +23,7 @@ def render(environment: Environment, folder: Path) -> tuple[Path, ...]:
     for template in sorted(WORKLOADS.glob("*/*.yaml")):
         workload = template.parent.name
         for team in environment.teams:
-            for group in environment.groups:
+            for group in (group for group in environment.groups if group.name in team.pools):
                 path = folder / team.name / group.name / f"{workload}.yaml"
                 path.parent.mkdir(parents=True, exist_ok=True)
                 text = Template(template.read_text(encoding="utf-8"))

@@ -13,6 +13,7 @@ from cdktf_cdktf_provider_google.container_cluster import (
     ContainerClusterAddonsConfigRayOperatorConfig,
     ContainerClusterAddonsConfigRayOperatorConfigRayClusterLoggingConfig,
     ContainerClusterAddonsConfigRayOperatorConfigRayClusterMonitoringConfig,
+    ContainerClusterAuthenticatorGroupsConfig,
     ContainerClusterControlPlaneEndpointsConfig,
     ContainerClusterControlPlaneEndpointsConfigDnsEndpointConfig,
     ContainerClusterCostManagementConfig,
@@ -105,6 +106,11 @@ class Cluster(EnvironmentStack):
             min_master_version=settings.gke_version or None,
             workload_identity_config=ContainerClusterWorkloadIdentityConfig(
                 workload_pool=f"{settings.project_id}.svc.id.goog"
+            ),
+            authenticator_groups_config=(
+                ContainerClusterAuthenticatorGroupsConfig(security_group=settings.rbac_security_group)
+                if settings.rbac_security_group
+                else None
             ),
             enable_shielded_nodes=True,
             addons_config=ContainerClusterAddonsConfig(

@@ -23,7 +23,6 @@ from stacks.access import Access
 from stacks.base import ClusterUser
 from stacks.charts import LocalChart
 from stacks.teams import Team
-from stacks.tpu_node_pools import SCHEDULED
 
 JOBSET_VERSION = "0.12.0"
 KUEUE_VERSION = "0.19.2"
@@ -230,7 +229,7 @@ def _kueue_configuration(environment: Environment) -> dict[str, Any]:
 
 
 def _pods_ready_timeout(environment: Environment) -> str:
-    if any(group.capacity in SCHEDULED for group in environment.groups):
+    if any(group.capacity.comes_and_goes for group in environment.groups):
         return PODS_READY_TIMEOUT_SCHEDULED
     if any(group.autoscaled for group in environment.groups):
         return PODS_READY_TIMEOUT_AUTOSCALED

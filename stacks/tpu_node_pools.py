@@ -35,9 +35,6 @@ TPU_DISK_GB = 100
 # A slice of many hosts waits for capacity and is made as one; Google gives large ones up to hours.
 TIMEOUT = "120m"
 
-# Modes in which Google's Dynamic Workload Scheduler makes the hosts, when pods wait for them.
-SCHEDULED = (CapacityMode.FLEX_START, CapacityMode.QUEUED)
-
 RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 
 
@@ -88,7 +85,7 @@ class TpuNodePools(EnvironmentStack):
             max_pods_per_node=MAX_PODS_TPU,
             placement_policy=placement,
             # Google takes the hosts of the Dynamic Workload Scheduler back at their time; repairing them is refused.
-            management=ContainerNodePoolManagement(auto_repair=group.capacity not in SCHEDULED, auto_upgrade=True),
+            management=ContainerNodePoolManagement(auto_repair=not group.capacity.comes_and_goes, auto_upgrade=True),
             queued_provisioning=(
                 ContainerNodePoolQueuedProvisioning(enabled=True) if group.capacity is CapacityMode.QUEUED else None
             ),
@@ -106,8 +103,8 @@ class TpuNodePools(EnvironmentStack):
             service_account=self.environment.names.node_account_email,
             oauth_scopes=OAUTH_SCOPES,
             labels={POOL_GROUP_LABEL: group.name},
-            spot=True if group.capacity is CapacityMode.SPOT else None,
-            flex_start=True if group.capacity in SCHEDULED else None,
+            spot=group.capacity is CapacityMode.SPOT or None,
+            flex_start=group.capacity.comes_and_goes or None,
             max_run_duration=f"{group.max_run_seconds}s" if group.max_run_seconds else None,
             reservation_affinity=_reservation(group),
             gvnic=ContainerNodePoolNodeConfigGvnic(enabled=True),
@@ -137,6 +134,6 @@ def _reservation(group: PoolGroup) -> ContainerNodePoolNodeConfigReservationAffi
         return ContainerNodePoolNodeConfigReservationAffinity(
             consume_reservation_type="SPECIFIC_RESERVATION", key=RESERVATION_KEY, values=[group.reservation]
         )
-    if group.capacity in SCHEDULED:
+    if group.capacity.comes_and_goes:
         return ContainerNodePoolNodeConfigReservationAffinity(consume_reservation_type="NO_RESERVATION")
     return None

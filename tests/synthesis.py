@@ -28,7 +28,8 @@ class Synthesis:
         self._synthesized = cache(self._synthesize)
 
     def environment_of(self, path: Path) -> Environment:
-        return environment.load(path, process_env={})
+        """Of a vars.env, with the fleet.yaml of the same name beside it, if there is one."""
+        return environment.load(path, process_env={}, fleet=path.with_suffix(".fleet.yaml"))
 
     def environment(self, case: str) -> Environment:
         return self.environment_of(HERE / "cases" / f"{case}.env")
