@@ -135,15 +135,17 @@ class Provider:
 
     def import_resource_state(self, request: Any, connection: str) -> Any:
         def find(client: Client, kind: Kind, block: Block) -> Any:
-            known = {*block.attributes, *block.blocks}
-            found = {name: value for name, value in kind.find(client, request.id).items() if name in known}
-            empty: Attributes = {
-                name: None if nested.nesting == "single" else [] for name, nested in block.blocks.items()
-            }
-            imported = MESSAGES["ImportedResource"](type_name=request.type_name, state=_encode(empty | found, block))
+            state = _encode(self.imported(client, kind, block, request.id), block)
+            imported = MESSAGES["ImportedResource"](type_name=request.type_name, state=state)
             return MESSAGES["ImportResourceStateResponse"](imported_resources=[imported])
 
         return self._answer("ImportResourceStateResponse", request, connection, find)
+
+    def imported(self, client: Client, kind: Kind, block: Block, id_: str) -> Attributes:
+        """The state of what has this id, as far as the id tells; Terraform reads the rest."""
+        known = {*block.attributes, *block.blocks}
+        empty: Attributes = {name: None if nested.nesting == "single" else [] for name, nested in block.blocks.items()}
+        return empty | {name: value for name, value in kind.find(client, id_).items() if name in known}
 
     def read_data_source(self, request: Any, connection: str) -> Any:
         block = self.schemas.sources[request.type_name]

@@ -168,13 +168,17 @@ class GoogleKind:
     def find(self, client: Client, id_: str) -> Attributes:
         if "{number}" in self.path:
             return {"id": id_}
-        pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+)", re.escape(self.path))
-        wanted = [pattern, re.sub(r"^projects/\(\?P<project>\.\+\)/\w*/?", "", pattern), r"(?P<name>[^/]+)$"]
-        for form in wanted:
-            match = re.fullmatch(form, id_)
-            if match is not None:
-                return {"id": id_, "project": client.settings.get("project"), **match.groupdict()}
-        raise Refusal(f"Import id {id_!r} doesn't match any of the accepted formats: [{self.path}]")
+        separator = " " if self.merges and " " in id_ else "/"
+        parts = list(dict.fromkeys(re.findall(r"\{(\w+)\}", self.path)))
+        given = id_.split(separator)
+        whole = re.fullmatch(_pattern(self.path), id_)
+        if whole is not None:
+            found = whole.groupdict()
+        elif len(given) <= len(parts):
+            found = dict(zip(parts[-len(given) :], given, strict=True))
+        else:
+            raise Refusal(f"Import id {id_!r} doesn't match any of the accepted formats: [{self.path}]")
+        return {"id": id_, "project": client.settings.get("project"), **found}
 
     def _write(self, change: Change, block: Block, doing: str) -> Attributes:
         cloud = change.client.cloud
@@ -197,6 +201,19 @@ class GoogleKind:
 
     def _only_in_state(self, block: Block) -> list[str]:
         return [*self.state_only, *(["timeouts"] if "timeouts" in block.blocks else [])]
+
+
+def _pattern(path: str) -> str:
+    """A regular expression for the names that `path` makes."""
+    seen: set[str] = set()
+
+    def group(match: re.Match[str]) -> str:
+        name = match.group(1)
+        text = f"(?P={name})" if name in seen else f"(?P<{name}>.+)"
+        seen.add(name)
+        return text
+
+    return re.sub(r"\\\{(\w+)\\\}", group, re.escape(path))
 
 
 def server_values(change: Change) -> Attributes:

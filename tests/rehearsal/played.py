@@ -214,6 +214,14 @@ class Played:
         found = kind.read(client, block, item.state)
         return None if found is None else values.decode(values.encode(found, block.type_), block.type_)
 
+    def imported(self, address: str, id_: str) -> dict[str, Value] | None:
+        """What `terraform import` would put into the state."""
+        item = self.resources[address]
+        client, kind, block, found = self._parts(item)
+        state = values.decode(values.encode(found.imported(client, kind, block, id_), block.type_), block.type_)
+        item.state = state
+        return self.read(address)
+
     def _evaluate(self, value: Any) -> Any:
         if isinstance(value, dict):
             return {key: self._evaluate(inner) for key, inner in value.items()}

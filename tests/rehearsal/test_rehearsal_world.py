@@ -1,0 +1,174 @@
+"""A rehearsal touches nothing real, nothing real meets it, and what a killed one leaves behind is ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from environment.services import SERVICES
+from rehearsal import processes
+from rehearsal.world import Busy, Project, World
+from tests.rehearsal.played import CACHE, ROOT
+
+needs_terraform = pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on the PATH")
+
+PROJECT = Project(
+    id_="my-project", number="123456789012", region="us-east5", state_bucket="my-state", services=list(SERVICES)
+)
+CONFIG = {
+    "terraform": {"required_providers": {"google": {"source": "hashicorp/google", "version": "6.50.0"}}},
+    "provider": {"google": {"project": "my-project"}},
+    "resource": {"google_compute_network": {"n": {"name": "net"}}},
+}
+
+SECRETS = {
+    "GOOGLE_APPLICATION_CREDENTIALS": "/home/me/key.json",
+    "GOOGLE_CREDENTIALS": "{}",
+    "GOOGLE_OAUTH_ACCESS_TOKEN": "real-token",
+    "GOOGLE_PROJECT": "real-project",
+    "CLOUDSDK_CONFIG": "/home/me/.config/gcloud",
+    "KUBECONFIG": "/home/me/.kube/config",
+    "KUBE_TOKEN": "real-token",
+    "TF_VAR_secret": "x",
+    "TF_CLI_ARGS": "-refresh=false",
+    "TF_DATA_DIR": "/tmp/shared",
+    "TF_WORKSPACE": "production",
+    "TF_PLUGIN_CACHE_DIR": "/home/me/plugins",
+    "TF_REATTACH_PROVIDERS": "{}",
+    "AWS_SECRET_ACCESS_KEY": "x",
+    "HTTPS_PROXY": "http://proxy:3128",
+    "SSH_AUTH_SOCK": "/tmp/agent",
+}
+
+
+def world_in(folder: Path, **settings: str) -> World:
+    return World(folder=folder, project=PROJECT, cache=CACHE, settings=settings)
+
+
+def test_credentials_of_the_process_do_not_reach_the_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    with world_in(tmp_path / "w", TPU_TYPE="v6e-16") as world:
+        environment = world.environment(DESTROY_DATA="true")
+    assert not {value for value in SECRETS.values() if len(value) > 2} & set(environment.values())
+    assert not {"AWS_SECRET_ACCESS_KEY", "TF_DATA_DIR", "TF_VAR_secret", "CLOUDSDK_CONFIG"} & environment.keys()
+    assert environment["HOME"].startswith(str(tmp_path))
+    assert environment["GOOGLE_OAUTH_ACCESS_TOKEN"] == "rehearsal"
+    assert (environment["TPU_TYPE"], environment["DESTROY_DATA"]) == ("v6e-16", "true")
+
+
+@needs_terraform
+def test_a_real_terraform_in_the_same_tree_does_not_meet_the_stand_ins(tmp_path: Path) -> None:
+    """No lock file, no plugin, no mirror is left for it: it would go to the registry, which the empty configuration forbids."""
+    with world_in(tmp_path / "w") as world:
+        folder = world.output / "stacks" / "a"
+        folder.mkdir(parents=True)
+        (folder / "main.tf.json").write_text(json.dumps(CONFIG))
+        subprocess.run([str(world.terraform), "init"], cwd=folder, env=world.environment(), check=True, capture_output=True)
+        assert not (folder / ".terraform.lock.hcl").exists()
+        assert not (folder / ".terraform" / "providers").exists()
+        outside = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TF_CLI_CONFIG_FILE": str(world.folder / "terraform.rc")}
+        done = subprocess.run(["terraform", "init", "-no-color"], cwd=folder, env=outside, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "hashicorp/google" in done.stderr
+
+
+@needs_terraform
+def test_without_its_variable_nothing_of_the_rehearsal_works(tmp_path: Path) -> None:
+    with world_in(tmp_path / "w") as world:
+        folder = world.output / "stacks" / "a"
+        folder.mkdir(parents=True)
+        (folder / "main.tf.json").write_text(json.dumps(CONFIG))
+        environment = world.environment()
+        del environment["TF_REATTACH_PROVIDERS"]
+        done = subprocess.run(["terraform", "init", "-no-color"], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode != 0, "no provider may be had from anywhere else"
+
+
+def test_the_tools_find_this_python_first(tmp_path: Path) -> None:
+    with world_in(tmp_path / "w") as world:
+        assert world.environment()["PATH"].split(os.pathsep)[0] == str(Path(sys.executable).parent)
+
+
+def test_two_rehearsals_do_not_share_a_folder(tmp_path: Path) -> None:
+    with world_in(tmp_path / "w"), pytest.raises(Busy, match="another rehearsal is running in"), world_in(tmp_path / "w"):
+        pass
+    with world_in(tmp_path / "w"):
+        pass
+
+
+def test_the_server_goes_with_the_rehearsal(tmp_path: Path) -> None:
+    with world_in(tmp_path / "w") as world:
+        assert len(processes.recorded(world.processes)) == 1
+    assert processes.recorded(world.processes) == []
+
+
+HALF_WAY = """
+import subprocess, sys, time
+sys.path.insert(0, {root!r})
+from pathlib import Path
+from rehearsal import processes
+from rehearsal.cloud import Cloud
+from tests.rehearsal.test_rehearsal_world import world_in
+world = world_in(Path({folder!r}))
+world.__enter__()
+world.cloud.put("google_compute_network", "left/behind", {{}})
+hook = subprocess.Popen(["sleep", "300"])
+processes.record(world.processes, hook.pid)
+print(hook.pid, flush=True)
+time.sleep(300)
+"""
+
+
+def test_what_a_killed_rehearsal_leaves_is_ended_and_the_next_starts_empty(tmp_path: Path) -> None:
+    program = HALF_WAY.format(root=str(ROOT), folder=str(tmp_path / "w"))
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=ROOT) as running:
+        assert running.stdout is not None
+        hook = int(running.stdout.readline())
+        running.send_signal(signal.SIGKILL)
+    left = [int(note.name) for note in (tmp_path / "w" / "processes").iterdir()]
+    assert hook in left
+    assert processes.started(hook)
+    with world_in(tmp_path / "w") as world:
+        assert not processes.started(hook)
+        assert not [pid for pid in left if processes.started(pid)]
+        assert world.cloud.get("google_compute_network", "left/behind") is None
+
+
+def test_the_server_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
+    program = HALF_WAY.format(root=str(ROOT), folder=str(tmp_path / "w"))
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=ROOT) as running:
+        assert running.stdout is not None
+        hook = int(running.stdout.readline())
+        (server,) = [int(note.name) for note in (tmp_path / "w" / "processes").iterdir() if int(note.name) != hook]
+        running.send_signal(signal.SIGKILL)
+    os.kill(hook, signal.SIGKILL)
+    limit = time.monotonic() + 10
+    while processes.started(server) and time.monotonic() < limit:
+        time.sleep(0.05)
+    assert not processes.started(server)
+
+
+def test_a_process_id_that_belongs_to_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "30"]) as somebody:
+        (tmp_path / "processes").mkdir()
+        (tmp_path / "processes" / str(somebody.pid)).write_text("12345")
+        assert processes.end(tmp_path / "processes") == 0
+        assert somebody.poll() is None
+        somebody.kill()
+
+
+@needs_terraform
+def test_terraform_is_written_down_while_it_runs(tmp_path: Path) -> None:
+    with world_in(tmp_path / "with spaces") as world:
+        done = subprocess.run([str(world.terraform), "version"], env=world.environment(), capture_output=True, text=True, check=True)
+        assert "v" in done.stdout
+        assert len(list(world.processes.iterdir())) == 2
