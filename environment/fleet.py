@@ -92,7 +92,7 @@ class Team:
     name: str
     share: Fraction
     pools: tuple[str, ...]  # the pool groups that it may use, in the fleet's order
-    priority: str | None = None  # the WorkloadPriorityClass of its jobs; None is Kueue's own default, priority 0
+    priority: str | None = None  # the WorkloadPriorityClass that its rendered manifests name, if it has one of its own
     borrowing_limit: int | None = None
     lending_limit: int | None = None
     members: tuple[Member, ...] = ()

@@ -21,7 +21,7 @@ Of a pool group:
 Of a team, everything optional:
   share                  its part of every pool group that it may use, relative to the others'; 3 or 1.5; default 1
   pools                  the pool groups that it may use; default all
-  priority               verylow, low, medium, high or veryhigh, for its jobs unless they say another; default none (0)
+  priority               verylow, low, medium, high or veryhigh, in the manifests that are made for it; default medium
   borrowing              of other teams' idle slices: true (default), false, or the most of each pool group
   lending                of its own idle slices to other teams: true (default), false, or the most of each pool group
   members                who may submit its jobs: email addresses, with `group:` before that of a Google group
@@ -47,10 +47,11 @@ from environment.problems import Problem, quoted
 from environment.settings import LONGEST_VALUE, MOST_SLICES, Settings
 from environment.text_file import Unreadable, read_text
 from environment.tpu import UnknownTpuType, slice_for
-from environment.yaml_text import NotYaml, Value, parse
+from environment.yaml_text import NotYaml, Value, parse, shown
 
 _MOST_KIB = 128
 _MOST_NAMES = 500  # of pool groups, of teams, of a team's members: more than Google's IAM and Kueue are made for
+_MOST_SHOWN = 12  # choices in one message
 _LONGEST_RUN_HOURS = 7 * 24  # https://cloud.google.com/kubernetes-engine/docs/concepts/dws
 
 _Parse = Callable[[str], object]
@@ -394,4 +395,6 @@ def _meant(typed: str, choices: Iterable[str]) -> str:
     """The end of a message: the nearest of what could have been meant, or all of it."""
     choices = tuple(choices)
     nearest = difflib.get_close_matches(typed.lower()[:64], choices, n=1, cutoff=0.6)
-    return f"; did you mean '{nearest[0]}'?" if nearest else f"; there are {', '.join(choices)}"
+    if nearest:
+        return f"; did you mean {quoted(nearest[0])}?"
+    return f"; there are {', '.join(map(shown, choices[:_MOST_SHOWN]))}{', ...' if len(choices) > _MOST_SHOWN else ''}"

@@ -111,6 +111,9 @@ def _whole_object(schema: Schema) -> Schema:
 def strict(schema: Schema) -> Schema:
     """A structural schema with every object closed, unless it says that unknown fields are preserved."""
     closed = {key: value for key, value in schema.items() if not key.startswith("x-")}
+    if str(schema.get("pattern", "")).startswith("^(?i)"):
+        # Go takes flags anywhere in a pattern, Python at its beginning alone.
+        closed["pattern"] = "(?i)^" + schema["pattern"].removeprefix("^(?i)")
     if schema.get("x-kubernetes-int-or-string"):
         closed["type"] = ["integer", "string"]
     if schema.get("nullable"):

@@ -1,0 +1,139 @@
+"""No fleet.yaml makes anything but an environment or a refusal that can be printed."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from environment import Environment, Refused
+from tests.fleets import with_fleet
+
+QUICK = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+# Values that each key takes, so that some of the fleets are good ones.
+GROUP_KEYS = {
+    "type": ["v6e-16", "v5p-128", "ct5l-hightpu-8t-2x4"],
+    "slices": ["1", "2", "40"],
+    "capacity": ["on-demand", "spot", "reservation", "flex-start", "queued"],
+    "zone": ["us-east5-a", "us-east5-b", "us-east1-b"],
+    "reservation": ["mine", "projects/my-project/reservations/mine"],
+    "reservation_block": ["block-1"],
+    "autoscaled": ["true", "no"],
+    "max_run_hours": ["24"],
+}
+TEAM_KEYS = {
+    "share": ["1", "0.5", "90"],
+    "priority": ["high"],
+    "borrowing": ["true", "no", "1"],
+    "lending": ["true", "no", "1"],
+    "members": ["[a@b.com]", "[a@b.com, b@b.com]"],
+    "pools": ["[dev]", "[big, dev]"],
+}
+SCALARS = st.sampled_from(
+    [
+        *(
+            "v6e-16",
+            "v5p-128",
+            "v4-8",
+            "ct5l-hightpu-8t-2x4",
+            "1",
+            "2",
+            "0",
+            "-1",
+            "1.5",
+            "1e9",
+            "9" * 400,
+            "0x1f",
+            ".nan",
+        ),
+        *("on-demand", "spot", "reservation", "flex-start", "queued", "us-east5-a", "us-east5-b", "mine", "24"),
+        *(
+            "true",
+            "no",
+            "~",
+            "",
+            "null",
+            "high",
+            "[a@b.com]",
+            "['group:a@b.com']",
+            "[dev]",
+            "[dev, big]",
+            "{a: b}",
+            "[]",
+        ),
+        *(
+            '"\\ud800"',
+            '"\\0"',
+            '"\\u2028"',
+            '"\\x1b[31m"',
+            "'%'",
+            "!!int x",
+            "!x y",
+            "&a b",
+            "*a",
+            "2001-01-01",
+            "<<",
+            "=",
+            "é",
+        ),
+    ]
+)
+NAMES = st.sampled_from(
+    ["dev", "big", "lab", "dev", "big", "cpu", "a" * 40, "Dev", "yes", "", "~", '"\\n"', "? [x] ", "google"]
+)
+
+
+@st.composite
+def _mappings(draw: st.DrawFn, keys: dict[str, list[str]], needed: tuple[str, ...]) -> str:
+    chosen = {*needed, *draw(st.lists(st.sampled_from(sorted(keys)), max_size=3))}
+    pairs = {key: draw(st.sampled_from(keys[key])) for key in sorted(chosen)}
+    if draw(st.integers(0, 9)) == 0:
+        pairs[draw(st.sampled_from([*keys, "x"]))] = draw(SCALARS)
+    return "{" + ", ".join(f"{key}: {value}" for key, value in pairs.items()) + "}"
+
+
+SECTIONS = st.tuples(
+    st.lists(st.tuples(NAMES, _mappings(GROUP_KEYS, ("type", "slices"))), min_size=1, max_size=3),
+    st.lists(st.tuples(NAMES, _mappings(TEAM_KEYS, ())), min_size=1, max_size=3),
+)
+
+
+def outcome(fleet: str | bytes) -> Environment | Refused:
+    try:
+        return with_fleet(fleet)
+    except Refused as refused:
+        assert refused.problems
+        for problem in refused.problems:
+            key, colon, message = problem.partition(": ")
+            assert key.startswith(("fleet.yaml", "PODS_CIDR", "SUBNET_CIDR", "RESOURCE_PREFIX")) and colon and message
+            problem.encode()
+            assert problem.isprintable()
+        return refused
+
+
+@QUICK
+@given(st.binary(max_size=200))
+def test_any_bytes(content: bytes) -> None:
+    outcome(content)
+    outcome(b"tpu_pools:\n  dev: {type: v6e-16, slices: 1}\nteams:\n" + content)
+
+
+@QUICK
+@given(st.text(alphabet="tpu_ols: {}[]-?&*!|>'\"%#@,\n\r\t\\ux01\ufeff\x85\u2028<<=~ytes", max_size=80))
+def test_any_text_with_much_of_yaml_in_it(text: str) -> None:
+    outcome(text)
+    outcome(f"tpu_pools:\n  dev: {text}\nteams: {{a: {text}}}")
+
+
+@settings(QUICK, max_examples=250)
+@given(SECTIONS)
+def test_any_values_of_the_keys_that_there_are(sections: tuple[list[tuple[str, str]], list[tuple[str, str]]]) -> None:
+    pools, teams = ("".join(f"  {name}: {value}\n" for name, value in section) for section in sections)
+    found = outcome(f"tpu_pools:\n{pools}teams:\n{teams}")
+    if isinstance(found, Environment):
+        names = [group.name for group in found.groups]
+        assert names and found.teams and len(set(names)) == len(names)
+        assert all(team.pools and set(team.pools) <= set(names) and team.share > 0 for team in found.teams)
+        for group in found.groups:
+            assert bool(group.reservation) == (group.capacity.value == "reservation")
+            assert group.autoscaled or not group.capacity.comes_and_goes
