@@ -82,7 +82,8 @@ def package(provider: str) -> str:
 def read(provider: str, names: Iterable[str], cache: Path) -> dict[str, Block]:
     """Schemas of `names` of one provider ("google"): resource types, "data.<type>", or "provider".
 
-    Reading takes seconds, so the answer is kept in the folder `cache`, under the version of the bindings. Raises KeyError for a name that the
+    Reading takes seconds, so the answer is kept in the folder `cache`, under the version of the bindings. Raises
+    KeyError for a name that the
         bindings do not have.
     """
     wanted = sorted(set(names))

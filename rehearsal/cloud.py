@@ -24,8 +24,8 @@ CREATE TABLE IF NOT EXISTS objects (
     PRIMARY KEY (kind, name));
 CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS blobs (
-    bucket TEXT NOT NULL, name TEXT NOT NULL, generation INTEGER NOT NULL, content BLOB NOT NULL, metadata TEXT NOT NULL,
-    created REAL NOT NULL, live INTEGER NOT NULL, PRIMARY KEY (bucket, name, generation));
+    bucket TEXT NOT NULL, name TEXT NOT NULL, generation INTEGER NOT NULL, content BLOB NOT NULL, metadata TEXT NOT
+    NULL, created REAL NOT NULL, live INTEGER NOT NULL, PRIMARY KEY (bucket, name, generation));
 """
 
 
@@ -194,7 +194,8 @@ class Cloud:
         """Objects in buckets, by name; with `generations` the old ones too, oldest first."""
         rows = self._connection.execute(
             "SELECT bucket, name, generation, content, metadata, created, live FROM blobs"
-            " WHERE bucket = coalesce(?, bucket) AND name = coalesce(?, name) AND substr(name, 1, length(?)) = ? AND live >= ?"
+            " WHERE bucket = coalesce(?, bucket) AND name = coalesce(?, name)"
+            " AND substr(name, 1, length(?)) = ? AND live >= ?"
             " ORDER BY bucket, name, generation",
             (bucket, name, prefix, prefix, 0 if generations else 1),
         )

@@ -18,7 +18,8 @@ Path = tuple[Any, ...]
 def fill_unknown(block: Block, proposed: dict[str, Value], prior: dict[str, Value] | None) -> dict[str, Value]:
     """`proposed` with every computed attribute that has no value yet marked as unknown.
 
-    Terraform proposes the configuration with prior values in place of computed ones; so what is null and computed is new
+    Terraform proposes the configuration with prior values in place of computed ones; so what is null and computed is
+    new
         unless the thing existed before (then the cloud had decided on null).
     """
     out = dict(proposed)

@@ -46,7 +46,7 @@ def recorded(folder: Path) -> list[int]:
 
 
 def end(folder: Path) -> int:
-    """End all processes written down in `folder` at once, since nothing of what they do is kept: how many there were."""
+    """End all processes written down in `folder` at once, since nothing that they do is kept; how many there were."""
     pids = recorded(folder)
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -1,4 +1,6 @@
-"""What exists, stack by stack, in the words of whoever pays for it; read from the Terraform states in the played bucket."""
+"""What exists, stack by stack, in the words of whoever pays for it; read from the Terraform states in the played
+bucket.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-
 _POLL_SECONDS = 0.05  # how soon the server notices that it is to stop
 
 

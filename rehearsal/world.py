@@ -1,4 +1,6 @@
-"""One rehearsal's world: an empty played cloud, its server process, and the environment in which tools meet it and nothing else."""
+"""One rehearsal's world: an empty played cloud, its server process, and the environment in which tools meet it and
+nothing else.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ from rehearsal.rules.project import TOKEN, make_project
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# What passes from the process environment. Credentials, addresses and settings of Google Cloud, Kubernetes and Terraform do not.
+# What passes from the process environment. Credentials, addresses and settings of Google Cloud, Kubernetes and
+# Terraform do not.
 _PASSED = (
     "LANG",
     "LC_ALL",
@@ -35,7 +38,8 @@ _PASSED = (
     "JSII_RUNTIME_PACKAGE_CACHE_ROOT",
 )
 
-# cdktf 0.21 ends before it has printed everything that Terraform said, the error above all; so it is written down as well.
+# cdktf 0.21 ends before it has printed everything that Terraform said, the error above all; so it is written down as
+# well.
 _LOGGING = """#!/bin/sh
 case "$1" in apply|destroy) ;; *) exec {program} "$@" ;; esac
 log={logs}/$(basename "$PWD")
@@ -152,7 +156,7 @@ class World:
         }
 
     def _lock(self) -> None:
-        """One rehearsal at a time in a folder. The system lets go of the lock when this process dies, however it dies."""
+        """One rehearsal at a time in a folder. The lock goes with this process, however that dies."""
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         held = self.folder.with_name(self.folder.name + ".lock").open("w")
         try:

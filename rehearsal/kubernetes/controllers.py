@@ -121,7 +121,10 @@ def _forget_jobs_that_are_gone(api: Api) -> None:
 
 
 def _stop(api: Api) -> None:
-    """HoldAndDrain takes admission back: jobs stay, suspended. https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/#stoppolicy"""
+    """HoldAndDrain takes admission back: jobs stay, suspended.
+
+    https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/#stoppolicy
+    """
     draining = {
         item["metadata"]["name"]
         for item in _of_kind(api, "ClusterQueue")

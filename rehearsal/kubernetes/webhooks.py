@@ -1,7 +1,7 @@
 """Kueue's and JobSet's admission webhooks: not there at first, and then with opinions.
 
-A ready pod does not mean that its webhook answers yet: kubernetes-sigs/kueue issue 13036. How often it still refuses is counted and
-not timed, so that a rehearsal goes the same way every time.
+A ready pod does not mean that its webhook answers yet: kubernetes-sigs/kueue issue 13036. How often it still refuses
+is counted and not timed, so that a rehearsal goes the same way every time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Charts: those that are known by name and version, and local ones, whose programs are run and not played.
 
-Convention of a local chart: `templates/*.yaml` may hold a Job with the annotation `helm.sh/hook`, and names its program in the same file with
-`.Files.Get "files/<program>"`. Nothing is templated.
+Convention of a local chart: `templates/*.yaml` may hold a Job with the annotation `helm.sh/hook`, and names its
+program in the same file with `.Files.Get "files/<program>"`. Nothing is templated.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from rehearsal.rules.kind import Client, Refusal
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """A chart as loaded. `programs`: what runs at which hook event; `pods_on`: where in the values its pods' node selector is."""
+    """A chart as loaded. `programs`: what runs at which hook event; `pods_on`: where in the values its pods' node
+    selector is.
+    """
 
     name: str
     version: str
@@ -67,7 +69,7 @@ def load(client: Client, *, chart: str, repository: str, version: str) -> Chart:
 
 
 def _found(client: Client, chart: str) -> Path:
-    """A relative path counts from the folder of the stack; which one calls is not known, but their charts are copies."""
+    """A relative path counts from the folder of the stack; which stack it is is not known, but charts are copies."""
     for stack in sorted(client.place.stacks.glob("*")) if not Path(chart).is_absolute() else [Path("/")]:
         if (stack / chart / "Chart.yaml").is_file():
             return stack / chart
@@ -85,7 +87,7 @@ def _local(folder: Path) -> Chart:
             hooks = re.search(r"^ +\"?helm\.sh/hook\"?: \"?([\w,-]+)", document, re.M)
             if program is not None and hooks is not None and re.search(r"^kind: Job$", document, re.M):
                 content = (folder / program.group(1)).read_text()
-                programs.update({event: content for event in hooks.group(1).split(",")})
+                programs.update(dict.fromkeys(hooks.group(1).split(","), content))
     return Chart(
         name=str(about["name"]),
         version=str(about["version"]),

@@ -74,8 +74,8 @@ def nothing(_: Change) -> Attributes:
 class GoogleKind:
     """A Google resource type, declared rather than programmed.
 
-    path      its full name, with {attribute} in it; also its Terraform id and the form that import takes. With {number} in it
-                  the server gives the name, and the id in the state is what identifies it
+    path      its full name, with {attribute} in it; also its Terraform id and the form that import takes. With
+                  {number} in it the server gives the name, and the id in the state is what identifies it
         word      what the provider calls it in errors: "Error creating Subnetwork: ..."
         service   the API that must be on before anything happens to it
         checks    rules for creating and updating; `removal` for deleting
@@ -84,7 +84,8 @@ class GoogleKind:
         state_only attributes that the cloud does not have
         gone      what else goes with it
         replaced_by attributes that force replacement only sometimes
-        merges    creating what exists already changes nothing and is no error (a member of a role, a service that is on)
+        merges    creating what exists already changes nothing and is no error (a member of a role, a service that is
+        on)
     """
 
     type_: str
@@ -147,7 +148,8 @@ class GoogleKind:
             change = Change(client=client, name=self.identity(client, prior), prior=prior, planned=planned)
             if client.cloud.get(self.type_, change.name) is None:
                 raise Refusal(
-                    f"Error updating {self.word}: googleapi: Error 404: The resource '{change.name}' was not found, notFound"
+                    f"Error updating {self.word}: googleapi: Error 404:"
+                    f" The resource '{change.name}' was not found, notFound"
                 )
             return self._write(change, block, "updating")
 

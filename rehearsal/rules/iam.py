@@ -104,8 +104,8 @@ def identity_pool_exists(change: Change) -> None:
     if not pool.endswith(".svc.id.goog") or not _has_pool(change, owner):
         raise ApiError(
             400,
-            f"Identity Pool does not exist ({pool}). Please check that you specified a valid resource name as returned in"
-            " the `name` attribute in the configuration API.",
+            f"Identity Pool does not exist ({pool}). Please check that you specified a valid resource name as returned"
+            " in the `name` attribute in the configuration API.",
             "badRequest",
         )
     if match is not None and match.group(1) != project.get("number"):

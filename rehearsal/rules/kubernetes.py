@@ -1,4 +1,6 @@
-"""The typed resources of the kubernetes provider: Terraform's attributes to a Kubernetes object and back, by the schema."""
+"""The typed resources of the kubernetes provider: Terraform's attributes to a Kubernetes object and back, by the
+schema.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ _PLURALS = {
     "port": "ports",
 }
 
-# What else than its name and namespace cannot be changed. Source: `ForceNew` in hashicorp/terraform-provider-kubernetes 2.38.0.
+# What else than its name and namespace cannot be changed. Source: `ForceNew` in
+# hashicorp/terraform-provider-kubernetes 2.38.0.
 _IMMUTABLE = {
     "RoleBinding": ("role_ref",),
     "ClusterRoleBinding": ("role_ref",),
@@ -200,7 +203,7 @@ def _blocks(there: Any, nested: NestedBlock, state: Any) -> Any:
     out = []
     for at, item in enumerate(items):
         old = before[at] if at < len(before) else {}
-        filled: Attributes = {name: None for name in nested.block.attributes}
+        filled: Attributes = dict.fromkeys(nested.block.attributes)
         out.append(filled | old | _to_attributes(item, nested.block, old))
     return out
 

@@ -101,8 +101,8 @@ class Manifest:
                 fields = "".join(f"\n- {field}" for field in conflicts)
                 raise Refusal(
                     f'There was a field manager conflict when trying to apply the manifest for "{name}"',
-                    f"The API returned the following conflict: Apply failed with {len(conflicts)} conflict(s):{fields}\n\n"
-                    'You can override this conflict by setting "force_conflicts" to true in the "field_manager" block.',
+                    f"The API returned the following conflict: Apply failed with {len(conflicts)} conflict(s):"
+                    f'{fields}\n\nYou can override this conflict by setting "force_conflicts" to true in the "field_manager" block.',
                 )
             api.update(wanted, owner=True)
         except Status as status:
@@ -189,7 +189,7 @@ def _keep(wanted: Object, live: Object, before: Object, after: Object, path: lis
 
 
 def _not_met(found: Object, planned: Attributes, name: str) -> str:
-    """The `wait.condition` that does not hold, in words; nothing here changes by waiting, so the answer comes at once."""
+    """The `wait.condition` that does not hold, in words. Nothing here changes by waiting, so nobody waits."""
     for wait in planned.get("wait") or []:
         for condition in wait.get("condition") or []:
             has = [item for item in found.get("status", {}).get("conditions", []) if item["type"] == condition["type"]]

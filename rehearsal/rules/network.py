@@ -33,7 +33,8 @@ def name_is_valid(change: Change) -> None:
     if not re.fullmatch(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?", name):
         raise ApiError(
             400,
-            f"Invalid value for field 'resource.name': '{name}'. Must be a match of regex '(?:[a-z](?:[-a-z0-9]{{0,61}}[a-z0-9])?)'",
+            f"Invalid value for field 'resource.name': '{name}'. "
+            "Must be a match of regex '(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)'",
             "invalid",
         )
 
@@ -171,7 +172,7 @@ def kept_ranges_are_unused(change: Change) -> None:
             if name in before and before[name] != after.get(name):
                 raise ApiError(
                     400,
-                    f"Secondary range '{name}' of '{change.name}' is in use by '{user.name}' and cannot be changed or removed",
+                    f"Secondary range '{name}' of '{change.name}' is in use by '{user.name}' and cannot be changed",
                     "resourceInUseByAnotherResource",
                 )
 

@@ -69,7 +69,7 @@ class Project:
         found = client.cloud.get(PROJECT, f"projects/{project}")
         if found is None:
             raise Refusal(
-                f"Error reading Project: googleapi: Error 403: The caller does not have permission on projects/{project}, forbidden"
+                f"Error reading Project: googleapi: Error 403: no permission on projects/{project}, forbidden"
             )
         return config | {
             "id": f"projects/{project}",

@@ -98,8 +98,8 @@ def _multi_host(change: Change, shape: Shape, topology: str, machine_type: str) 
     if topology == shape.single_host:
         raise ApiError(
             400,
-            f"TPU topology {topology} of machine type {machine_type} is a single host; a single-host TPU node pool must not"
-            " set a TPU topology.",
+            f"TPU topology {topology} of machine type {machine_type} is a single host; a single-host TPU node pool must"
+            " not set a TPU topology.",
             "badRequest",
         )
     if not shape.allows(topology):

@@ -1,7 +1,8 @@
-"""A small Terraform in this process: it applies the product's own stacks through the stand-ins, so that a rule's test takes milliseconds.
+"""A small Terraform in this process: it applies the product's own stacks through the stand-ins, so that a rule's test
+takes milliseconds.
 
-It evaluates references, proposes what Terraform would propose, and checks the answers as Terraform does: a plan must keep
-what is configured, and what is applied must be what was planned.
+It evaluates references, proposes what Terraform would propose, and checks the answers as Terraform does: a plan must
+keep what is configured, and what is applied must be what was planned.
 """
 
 from __future__ import annotations
@@ -318,7 +319,8 @@ def _proposed(block: Block, prior: dict[str, Value] | None, config: dict[str, Va
         if nested.nesting == "list" and isinstance(config[name], list):
             old = before or []
             out[name] = [
-                _proposed(nested.block, old[at] if at < len(old) else None, item) for at, item in enumerate(config[name])
+                _proposed(nested.block, old[at] if at < len(old) else None, item)
+                for at, item in enumerate(config[name])
             ]
         elif nested.nesting == "single" and config[name] is not None:
             out[name] = _proposed(nested.block, before, config[name])

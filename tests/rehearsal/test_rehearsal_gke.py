@@ -18,17 +18,32 @@ SUBNET = "projects/my-project/regions/us-east5/subnetworks/tpu-subnet"
     ("changes", "words"),
     [
         ({"name": "c" * 41}, "at most 40 lower-case letters"),
-        ({"network": "projects/my-project/global/networks/x"}, "404: Not found: network projects/my-project/global/networks/x"),
+        (
+            {"network": "projects/my-project/global/networks/x"},
+            "404: Not found: network projects/my-project/global/networks/x",
+        ),
         ({"subnetwork": "x"}, "404: Not found: subnetwork projects/my-project/regions/us-east5/subnetworks/x"),
         ({"node_locations": ["us-central1-a"]}, "zone 'us-central1-a' is not in region 'us-east5'"),
-        ({"ip_allocation_policy__cluster_secondary_range_name": "x"}, f"Pod secondary range 'x' does not exist in .*{SUBNET}"),
+        (
+            {"ip_allocation_policy__cluster_secondary_range_name": "x"},
+            f"Pod secondary range 'x' does not exist in .*{SUBNET}",
+        ),
         ({"ip_allocation_policy__services_secondary_range_name": "x"}, "Services secondary range 'x' does not exist"),
         ({"private_cluster_config__master_ipv4_cidr_block": "172.16.0.0/24"}, "Invalid master_ipv4_cidr_block .* /28"),
-        ({"private_cluster_config__master_ipv4_cidr_block": "10.0.1.0/28"}, "overlaps with an existing network 10.0.0.0/20"),
-        ({"node_config__service_account": "x@y.iam.gserviceaccount.com"}, '"x@y.iam.gserviceaccount.com" does not exist'),
+        (
+            {"private_cluster_config__master_ipv4_cidr_block": "10.0.1.0/28"},
+            "overlaps with an existing network 10.0.0.0/20",
+        ),
+        (
+            {"node_config__service_account": "x@y.iam.gserviceaccount.com"},
+            '"x@y.iam.gserviceaccount.com" does not exist',
+        ),
         ({"workload_identity_config__workload_pool": "other.svc.id.goog"}, "not of the form my-project.svc.id.goog"),
         ({"initial_node_count": 0}, "Cluster.initial_node_count must be greater than zero"),
-        ({"monitoring_config__enable_components": ["TPU"]}, "expected monitoring_config.0.enable_components to be one of"),
+        (
+            {"monitoring_config__enable_components": ["TPU"]},
+            "expected monitoring_config.0.enable_components to be one of",
+        ),
     ],
 )
 def test_a_cluster_that_gke_refuses(deployed: Played, changes: dict[str, object], words: str) -> None:
@@ -71,7 +86,9 @@ def test_a_maintenance_exclusion_that_gke_refuses(
         "exclusion_options": [{"scope": scope}],
     }
     with pytest.raises(Refusal, match=words):
-        deployed.change(CLUSTER, release_channel__channel=channel, maintenance_policy__maintenance_exclusion=[exclusion])
+        deployed.change(
+            CLUSTER, release_channel__channel=channel, maintenance_policy__maintenance_exclusion=[exclusion]
+        )
 
 
 @pytest.mark.parametrize("protection", [True, None])
@@ -99,7 +116,9 @@ def test_a_pool_needs_its_cluster(deployed: Played) -> None:
 
 
 def test_a_pool_name_that_is_taken_is_409(deployed: Played) -> None:
-    with pytest.raises(Refusal, match=f"Error creating NodePool: googleapi: Error 409: Already exists: {FULL_NAME}/nodePools/cpu"):
+    with pytest.raises(
+        Refusal, match=f"Error creating NodePool: googleapi: Error 409: Already exists: {FULL_NAME}/nodePools/cpu"
+    ):
         deployed.make("google_container_node_pool.two", like=CPU)
 
 
@@ -111,13 +130,19 @@ def test_a_pool_name_that_is_taken_is_409(deployed: Played) -> None:
         ({"autoscaling__min_node_count": 5}, "Invalid autoscaling limits: minimum 5, maximum 4"),
         ({"max_pods_per_node": 300}, "max_pods_per_node 300 is not between 8 and 256"),
         ({"node_config__service_account": "x@y.iam.gserviceaccount.com"}, "does not exist"),
-        ({"node_config__disk_type": "hyperdisk-balanced"}, "cannot be used as a boot disk with machine type n2-standard-8"),
+        (
+            {"node_config__disk_type": "hyperdisk-balanced"},
+            "cannot be used as a boot disk with machine type n2-standard-8",
+        ),
         (
             {"node_config__machine_type": "c4-standard-8"},
             "pd-balanced cannot be used as a boot disk with machine type c4-standard-8",
         ),
         ({"network_config": [{"pod_range": "x"}]}, f"Pod secondary range 'x' does not exist in subnetwork '{SUBNET}'"),
-        ({"placement_policy": [{"type": "COMPACT", "tpu_topology": "4x4"}]}, "TPU topology is not supported for machine type"),
+        (
+            {"placement_policy": [{"type": "COMPACT", "tpu_topology": "4x4"}]},
+            "TPU topology is not supported for machine type",
+        ),
     ],
 )
 def test_a_pool_that_gke_refuses(deployed: Played, changes: dict[str, object], words: str) -> None:
@@ -132,7 +157,9 @@ def test_gke_metadata_needs_workload_identity_on_the_cluster(deployed: Played) -
 
 
 def test_nodes_need_addresses_in_the_subnet(deployed: Played) -> None:
-    with pytest.raises(Refusal, match=r"IP_SPACE_EXHAUSTED: IP space of '.*/tpu-subnet' is exhausted \(4105 nodes, room for 4092"):
+    with pytest.raises(
+        Refusal, match=r"IP_SPACE_EXHAUSTED: IP space of '.*/tpu-subnet' is exhausted \(4105 nodes, room for 4092"
+    ):
         deployed.make(
             "google_container_node_pool.two", like=CPU, name="two", initial_node_count=4096, max_pods_per_node=8
         )

@@ -85,7 +85,7 @@ def test_a_name_longer_than_53_is_refused(deployed: Played, tmp_path: Path) -> N
 
 def test_helm_needs_the_cluster(deployed: Played) -> None:
     deployed.settings["helm"]["kubernetes"]["host"] = "https://nowhere"
-    with pytest.raises(Refusal, match="Kubernetes cluster unreachable: .*lookup nowhere: no such host"):
+    with pytest.raises(Refusal, match=r"Kubernetes cluster unreachable: .*lookup nowhere: no such host"):
         deployed.read(KUEUE)
 
 
@@ -120,7 +120,10 @@ def test_controllers_do_not_land_on_tpu_hosts(deployed: Played) -> None:
         (lambda config: config.update(queueVisibility={}), 'unknown field "queueVisibility"'),
         (lambda config: config.update(waitForPodsReady={"enable": True}), 'unknown field "waitForPodsReady.enable"'),
         (lambda config: config.update(waitForPodsReady={}), "waitForPodsReady.timeout: Required value"),
-        (lambda config: config.update(apiVersion="config.kueue.x-k8s.io/v1beta1"), "is not a config.kueue.x-k8s.io/v1beta2"),
+        (
+            lambda config: config.update(apiVersion="config.kueue.x-k8s.io/v1beta1"),
+            "is not a config.kueue.x-k8s.io/v1beta2",
+        ),
     ],
 )
 def test_a_configuration_that_kueue_does_not_start_with(deployed: Played, edit: Any, words: str) -> None:

@@ -18,12 +18,16 @@ POOL = "principal://iam.googleapis.com/projects/{}/locations/global/workloadIden
 
 @pytest.mark.parametrize("id_", ["short", "x" * 31, "Upper-case", "9nodes-account"])
 def test_an_account_id_that_google_refuses(empty: Played, id_: str) -> None:
-    with pytest.raises(Refusal, match="Error creating service account: googleapi: Error 400: Invalid service account id"):
+    with pytest.raises(
+        Refusal, match="Error creating service account: googleapi: Error 400: Invalid service account id"
+    ):
         empty.make("google_service_account.a", account_id=id_)
 
 
 def test_an_account_that_exists_is_409(deployed: Played) -> None:
-    with pytest.raises(Refusal, match="409: Service account tpu-nodes@my-project.iam.gserviceaccount.com already exists"):
+    with pytest.raises(
+        Refusal, match=r"409: Service account tpu-nodes@my-project.iam.gserviceaccount.com already exists"
+    ):
         deployed.make("google_service_account.two", like=ACCOUNT)
 
 
@@ -37,7 +41,9 @@ def test_email_and_member_are_known_at_plan(empty: Played) -> None:
 
 def test_a_member_must_be_an_account_that_exists(deployed: Played) -> None:
     member = "serviceAccount:nobody@my-project.iam.gserviceaccount.com"
-    with pytest.raises(Refusal, match=r"400: Service account nobody@my-project.iam.gserviceaccount.com does not exist."):
+    with pytest.raises(
+        Refusal, match=r"400: Service account nobody@my-project.iam.gserviceaccount.com does not exist."
+    ):
         deployed.make("google_project_iam_member.two", like=MEMBER, member=member)
 
 
@@ -60,7 +66,9 @@ def test_a_bucket_role_is_not_for_projects(deployed: Played) -> None:
 
 def test_the_identity_pool_is_there_only_with_a_cluster(deployed: Played) -> None:
     deployed.cloud.delete("google_container_cluster", "projects/my-project/locations/us-east5/clusters/tpu-cluster")
-    with pytest.raises(Refusal, match=r"Identity Pool does not exist \(my-project.svc.id.goog\). Please check that you"):
+    with pytest.raises(
+        Refusal, match=r"Identity Pool does not exist \(my-project.svc.id.goog\). Please check that you"
+    ):
         deployed.again(WORKLOAD)
 
 
@@ -81,7 +89,7 @@ def test_the_old_form_of_a_workload_identity_needs_the_pool_too(empty: Played) -
 
 
 def test_a_principal_of_another_projects_number_is_refused(deployed: Played) -> None:
-    with pytest.raises(Refusal, match="project 42 has no identity pool my-project.svc.id.goog"):
+    with pytest.raises(Refusal, match=r"project 42 has no identity pool my-project.svc.id.goog"):
         deployed.make("google_project_iam_member.two", like=MEMBER, member=POOL.format("42", "my-project.svc.id.goog"))
 
 

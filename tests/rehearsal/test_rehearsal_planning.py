@@ -53,7 +53,9 @@ def test_blocks_that_are_not_known_stay_so() -> None:
 
 def test_the_order_of_a_set_does_not_matter_and_that_of_a_list_does() -> None:
     one, two = {"given": "1", "made": None}, {"given": "2", "made": None}
-    assert planning.same(BLOCK, value(zones=["a", "b"], members=[one, two]), value(zones=["b", "a"], members=[two, one]))
+    assert planning.same(
+        BLOCK, value(zones=["a", "b"], members=[one, two]), value(zones=["b", "a"], members=[two, one])
+    )
     assert not planning.same(BLOCK, value(rows=[one, two]), value(rows=[two, one]))
 
 

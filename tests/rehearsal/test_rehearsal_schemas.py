@@ -31,7 +31,8 @@ def names_of(real: dict[str, Any]) -> list[str]:
     return [bindings.PROVIDER, *real["resources"], *(bindings.DATA + name for name in real["data"])]
 
 
-# Comparable forms of both sides. The file has lost everything called "description"; the bindings have no limits on items beyond
+# Comparable forms of both sides. The file has lost everything called "description"; the bindings have no limits on
+# items beyond
 # "at most one", no sensitivity and no versions. These are not compared.
 
 
@@ -77,7 +78,10 @@ def _without_description(type_: Any) -> Any:
     if isinstance(type_, str):
         return type_
     if type_[0] == "object":
-        return ["object", {name: _without_description(inner) for name, inner in type_[1].items() if name != "description"}]
+        return [
+            "object",
+            {name: _without_description(inner) for name, inner in type_[1].items() if name != "description"},
+        ]
     return [type_[0], _without_description(type_[1])]
 
 
@@ -86,7 +90,9 @@ def test_schemas_equal_the_real_providers(provider: str, tmp_path: Path) -> None
     real = real_schemas()[provider]
     ours = bindings.read(provider, names_of(real), tmp_path)
     for name, block in ours.items():
-        theirs = real["provider"] if name == bindings.PROVIDER else real["resources"].get(name) or real["data"][name[5:]]
+        theirs = (
+            real["provider"] if name == bindings.PROVIDER else real["resources"].get(name) or real["data"][name[5:]]
+        )
         assert our_block(block) == real_block(theirs["block"]), name
 
 

@@ -38,14 +38,18 @@ def test_a_bucket_lies_where_google_has_places(empty: Played) -> None:
         ({"retention_policy": [{"retention_period": "60"}]}, "do not support a bucket retention policy"),
     ],
 )
-def test_a_hierarchical_namespace_excludes_some_things(deployed: Played, changes: dict[str, object], words: str) -> None:
+def test_a_hierarchical_namespace_excludes_some_things(
+    deployed: Played, changes: dict[str, object], words: str
+) -> None:
     with pytest.raises(Refusal, match=words):
         deployed.again(BUCKET, **changes)
 
 
 def test_a_bucket_with_objects_is_kept_unless_forced(deployed: Played) -> None:
     deployed.cloud.put_blob(NAME, "checkpoints/1", b"weights", {}, keep_old=False)
-    with pytest.raises(Refusal, match=f"Error trying to delete bucket {NAME} containing objects without `force_destroy`"):
+    with pytest.raises(
+        Refusal, match=f"Error trying to delete bucket {NAME} containing objects without `force_destroy`"
+    ):
         deployed.destroy(BUCKET)
     deployed.change(BUCKET, force_destroy=True)
     deployed.destroy(BUCKET)
@@ -77,7 +81,9 @@ def test_a_managed_folder_needs_uniform_access_and_its_member_the_folder(empty: 
 
 
 def test_drift_of_a_bucket_is_planned_back(deployed: Played) -> None:
-    deployed.cloud.change("google_storage_bucket", NAME, lambda values: values.update(public_access_prevention="inherited"))
+    deployed.cloud.change(
+        "google_storage_bucket", NAME, lambda values: values.update(public_access_prevention="inherited")
+    )
     planned, replaced = deployed.plan(BUCKET)
     assert (planned["public_access_prevention"], replaced) == ("enforced", [])
 
@@ -97,7 +103,9 @@ def test_a_registry_that_exists_is_409(deployed: Played) -> None:
 
 
 def test_a_member_of_a_registry_needs_the_registry(deployed: Played) -> None:
-    with pytest.raises(Refusal, match='Requested entity was not found: "projects/my-project/locations/us-east5/repositories/x"'):
+    with pytest.raises(
+        Refusal, match='Requested entity was not found: "projects/my-project/locations/us-east5/repositories/x"'
+    ):
         deployed.make("google_artifact_registry_repository_iam_member.two", like=READER, repository="x")
 
 

@@ -9,7 +9,6 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,7 +45,9 @@ class Stack:
         self.folder.mkdir(parents=True)
 
     def write(self, *, backend: bool = False, **config: Any) -> None:
-        terraform: dict[str, Any] = {"required_providers": {"google": {"source": "hashicorp/google", "version": "6.50.0"}}}
+        terraform: dict[str, Any] = {
+            "required_providers": {"google": {"source": "hashicorp/google", "version": "6.50.0"}}
+        }
         if backend:
             terraform["backend"] = {"gcs": {"bucket": BUCKET, "prefix": self.name}}
         provider = {"google": {"project": "my-project", "region": "us-east5"}}
@@ -174,14 +175,23 @@ def test_two_aliases_of_a_provider_keep_their_own_settings(stack: Stack) -> None
     regions = {"one": "us-east5", "two": "us-central1"}
     providers = [{"alias": alias, "project": "my-project", "region": region} for alias, region in regions.items()]
     routers = {
-        alias: {"name": f"router-{alias}", "network": "net", "provider": f"google.{alias}", "depends_on": ["google_compute_network.n"]}
+        alias: {
+            "name": f"router-{alias}",
+            "network": "net",
+            "provider": f"google.{alias}",
+            "depends_on": ["google_compute_network.n"],
+        }
         for alias in regions
     }
     first = {"n": network(provider="google.one")}
-    stack.write(provider={"google": providers}, resource={"google_compute_network": first, "google_compute_router": routers})
+    stack.write(
+        provider={"google": providers}, resource={"google_compute_network": first, "google_compute_router": routers}
+    )
     stack.run("init")
     stack.apply()
-    assert {item.attributes["region"] for item in stack.world.cloud.find("google_compute_router")} == set(regions.values())
+    assert {item.attributes["region"] for item in stack.world.cloud.find("google_compute_router")} == set(
+        regions.values()
+    )
     stack.unchanged()
 
 
@@ -217,7 +227,12 @@ def test_the_state_is_in_the_bucket_and_older_ones_stay(stack: Stack) -> None:
 def test_a_lock_is_a_lock(stack: Stack) -> None:
     stack.write(backend=True, resource={"google_compute_network": {"n": network()}})
     stack.run("init")
-    lock = {"ID": "1", "Operation": "OperationTypeApply", "Who": "somebody@elsewhere", "Created": "2026-01-01T00:00:00Z"}
+    lock = {
+        "ID": "1",
+        "Operation": "OperationTypeApply",
+        "Who": "somebody@elsewhere",
+        "Created": "2026-01-01T00:00:00Z",
+    }
     name = f"{stack.name}/default.tflock"
     blob = stack.world.cloud.put_blob(BUCKET, name, json.dumps(lock).encode(), {}, keep_old=True)
     said = stack.apply(code=1)
@@ -235,7 +250,9 @@ def test_a_bucket_that_does_not_exist_is_googles_error(stack: Stack) -> None:
     assert "bucket doesn't exist" in stack.run("init", code=1)
 
 
-def call(world: World, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
+def call(
+    world: World, method: str, path: str, body: bytes | None = None, **headers: str
+) -> tuple[int, dict[str, str], bytes]:
     request = urllib.request.Request(world.address + path, data=body, headers=headers, method=method)
     try:
         with urllib.request.urlopen(request, timeout=10) as reply:

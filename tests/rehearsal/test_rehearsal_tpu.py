@@ -34,7 +34,10 @@ PLACED = [{"type": "COMPACT", "tpu_topology": "4x4"}]
         ({"placement_policy__tpu_topology": "4x6"}, "Invalid TPU topology 4x6 for machine type ct6e-standard-4t"),
         ({"placement_policy__tpu_topology": "4x4x4"}, "Invalid TPU topology 4x4x4"),
         ({"placement_policy__type": "SPREAD"}, "TPU topology requires a placement policy of type COMPACT"),
-        ({"node_config__machine_type": "ct6e-standard-8t"}, "Invalid TPU topology 4x4 for machine type ct6e-standard-8t"),
+        (
+            {"node_config__machine_type": "ct6e-standard-8t"},
+            "Invalid TPU topology 4x4 for machine type ct6e-standard-8t",
+        ),
         ({"node_config__machine_type": "ct6e-standard-2t"}, "Machine type with name 'ct6e-standard-2t' does not exist"),
         ({"node_config__disk_type": "pd-balanced"}, "pd-balanced cannot be used as a boot disk"),
         ({"node_locations": ["us-east5-a", "us-east5-b"]}, "must be in exactly one zone; node_locations has 2"),
@@ -121,7 +124,9 @@ def test_ironwood_takes_a_workload_policy_for_its_topology(deployed: Played) -> 
         "placement_policy": [{"type": "COMPACT", "tpu_topology": "2x2x2", "policy_name": "tpu-ironwood"}],
     }
     address, policy = "google_container_node_pool.ironwood", "google_compute_resource_policy.p"
-    with pytest.raises(Refusal, match=r"resource 'projects/my-project/regions/us-east5/resourcePolicies/tpu-ironwood' was not"):
+    with pytest.raises(
+        Refusal, match=r"resource 'projects/my-project/regions/us-east5/resourcePolicies/tpu-ironwood' was not"
+    ):
         deployed.make(address, like=TPU, **ironwood)
     wrong = [POLICY | {"accelerator_topology": "2x2x4"}]
     deployed.make(policy, name="tpu-ironwood", region="us-east5", workload_policy=wrong)
@@ -129,7 +134,7 @@ def test_ironwood_takes_a_workload_policy_for_its_topology(deployed: Played) -> 
         deployed.make(address, like=TPU, **ironwood)
     deployed.change(policy, workload_policy=[POLICY])
     deployed.make(address, like=TPU, **ironwood)
-    with pytest.raises(Refusal, match="is already being used by '.*/nodePools/ironwood'"):
+    with pytest.raises(Refusal, match=r"is already being used by '.*/nodePools/ironwood'"):
         deployed.destroy(policy)
     with pytest.raises(Refusal, match="A workload policy of type HIGH_THROUGHPUT is required for topology 2x2x2"):
         deployed.make("google_container_node_pool.x", like=address, name="x", placement_policy__policy_name=None)

@@ -58,7 +58,9 @@ def test_a_refined_unknown_goes_back_as_it_came() -> None:
     assert values.encode(values.decode(raw, "string"), "string") == raw
 
 
-@pytest.mark.parametrize(("number", "sent"), [(0.1, "0.1"), (2.0, "2"), (1e300, repr(int(1e300))), (7, 7), (2**64, str(2**64))])
+@pytest.mark.parametrize(
+    ("number", "sent"), [(0.1, "0.1"), (2.0, "2"), (1e300, repr(int(1e300))), (7, 7), (2**64, str(2**64))]
+)
 def test_numbers_lose_nothing(number: float, sent: object) -> None:
     assert msgpack.unpackb(values.encode(number, "number")) == sent
 

@@ -67,16 +67,26 @@ def test_credentials_of_the_process_do_not_reach_the_tools(tmp_path: Path, monke
 
 @needs_terraform
 def test_a_real_terraform_in_the_same_tree_does_not_meet_the_stand_ins(tmp_path: Path) -> None:
-    """No lock file, no plugin, no mirror is left for it: it would go to the registry, which the empty configuration forbids."""
+    """No lock file, no plugin, no mirror is left for it: it would go to the registry, which the empty configuration
+    forbids.
+    """
     with world_in(tmp_path / "w") as world:
         folder = world.output / "stacks" / "a"
         folder.mkdir(parents=True)
         (folder / "main.tf.json").write_text(json.dumps(CONFIG))
-        subprocess.run([str(world.terraform), "init"], cwd=folder, env=world.environment(), check=True, capture_output=True)
+        subprocess.run(
+            [str(world.terraform), "init"], cwd=folder, env=world.environment(), check=True, capture_output=True
+        )
         assert not (folder / ".terraform.lock.hcl").exists()
         assert not (folder / ".terraform" / "providers").exists()
-        outside = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TF_CLI_CONFIG_FILE": str(world.folder / "terraform.rc")}
-        done = subprocess.run(["terraform", "init", "-no-color"], cwd=folder, env=outside, capture_output=True, text=True, check=False)
+        outside = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "TF_CLI_CONFIG_FILE": str(world.folder / "terraform.rc"),
+        }
+        done = subprocess.run(
+            ["terraform", "init", "-no-color"], cwd=folder, env=outside, capture_output=True, text=True, check=False
+        )
     assert done.returncode != 0
     assert "hashicorp/google" in done.stderr
 
@@ -89,7 +99,9 @@ def test_without_its_variable_nothing_of_the_rehearsal_works(tmp_path: Path) -> 
         (folder / "main.tf.json").write_text(json.dumps(CONFIG))
         environment = world.environment()
         del environment["TF_REATTACH_PROVIDERS"]
-        done = subprocess.run(["terraform", "init", "-no-color"], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["terraform", "init", "-no-color"], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
     assert done.returncode != 0, "no provider may be had from anywhere else"
 
 
@@ -99,7 +111,11 @@ def test_the_tools_find_this_python_first(tmp_path: Path) -> None:
 
 
 def test_two_rehearsals_do_not_share_a_folder(tmp_path: Path) -> None:
-    with world_in(tmp_path / "w"), pytest.raises(Busy, match="another rehearsal is running in"), world_in(tmp_path / "w"):
+    with (
+        world_in(tmp_path / "w"),
+        pytest.raises(Busy, match="another rehearsal is running in"),
+        world_in(tmp_path / "w"),
+    ):
         pass
     with world_in(tmp_path / "w"):
         pass
@@ -169,6 +185,8 @@ def test_a_process_id_that_belongs_to_somebody_else_is_left_alone(tmp_path: Path
 @needs_terraform
 def test_terraform_is_written_down_while_it_runs(tmp_path: Path) -> None:
     with world_in(tmp_path / "with spaces") as world:
-        done = subprocess.run([str(world.terraform), "version"], env=world.environment(), capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [str(world.terraform), "version"], env=world.environment(), capture_output=True, text=True, check=True
+        )
         assert "v" in done.stdout
         assert len(list(world.processes.iterdir())) == 2
