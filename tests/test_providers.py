@@ -43,7 +43,9 @@ def terraform(folder: Path, *arguments: str, **environment: str) -> subprocess.C
 def synthesized(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("cases")
     for case in CASES:
-        wanted = environment.load(HERE / "cases" / f"{case}.env", process_env={"PROJECT_NUMBER": "123456789012"})
+        file = HERE / "cases" / f"{case}.env"
+        offline = {"PROJECT_NUMBER": "123456789012"}
+        wanted = environment.load(file, process_env=offline, fleet=file.with_suffix(".fleet.yaml"))
         app(wanted, root / case).synth()
     return root
 
