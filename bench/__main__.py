@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -72,6 +73,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--runs", type=int, default=5, help="runs of everything (default: 5)")
     parser.add_argument("--no-rehearsal", action="store_true", help="leave the whole rehearsal out")
     options = parser.parse_args(arguments)
+    if os.getloadavg()[0] > (os.cpu_count() or 1) / 2:
+        print("bench: this machine is busy with something else; its numbers will be too", file=sys.stderr)
     todo = commands(rehearsal=not options.no_rehearsal)
     try:
         # Not measured: it compiles our own files and brings everything into the disk's cache.
