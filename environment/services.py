@@ -9,7 +9,7 @@ SERVICES: Mapping[str, str] = MappingProxyType(
     {
         "serviceusage.googleapis.com": "enables and lists the other APIs",
         "cloudresourcemanager.googleapis.com": "reads the project and its number, and grants roles in it",
-        "compute.googleapis.com": "network, subnet, router and NAT, firewall, workload policies, and the nodes themselves",
+        "compute.googleapis.com": "network, subnet, router and NAT, firewall, workload policies, and the nodes",
         "container.googleapis.com": "the GKE cluster and its node pools",
         # https://cloud.google.com/kubernetes-engine/docs/how-to/image-streaming#requirements
         "containerfilesystem.googleapis.com": "image streaming: pods start before their image is all there",
