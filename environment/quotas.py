@@ -62,8 +62,7 @@ def quota_problems(fleet: Fleet) -> Iterator[Problem]:
                 message="is in the pools of no team, so nobody could use it; add it to one, or remove it",
             )
     for team in fleet.teams:
-        within_reach = (_within_reach(team, fleet.teams, shared[pool]) for pool in team.pools)
-        if fleet.groups and not any(within_reach):
+        if not any(_can_have_one(team, fleet.teams, shared[pool]) for pool in team.pools):
             yield Problem(
                 keys=(fleet.key("teams", team.name), fleet.key("teams"), *fleet.size_keys),
                 message="owns no slice by its share and can borrow none, so no job of it could ever start; raise its "
@@ -85,10 +84,10 @@ def quota_warnings(fleet: Fleet) -> Iterator[Problem]:
         )
 
 
-def _within_reach(team: Team, teams: Sequence[Team], slices: Mapping[str, int]) -> int:
-    """The most slices of a group that a team can ever have: its own, and what it may borrow while all others idle."""
-    lent = sum(lendable(each, slices[each.name]) for each in teams if each != team and each.name in slices)
-    return slices[team.name] + (lent if team.borrowing_limit is None else min(lent, team.borrowing_limit))
+def _can_have_one(team: Team, teams: Sequence[Team], slices: Mapping[str, int]) -> bool:
+    """Whether a team can ever have a slice of a group: one of its own, or one that another lends."""
+    lent = any(lendable(each, slices[each.name]) for each in teams if each.name in slices)
+    return slices[team.name] > 0 or (lent and team.borrowing_limit != 0)
 
 
 def lendable(team: Team, slices: int) -> int:

@@ -125,6 +125,17 @@ def test_what_yaml_takes_for_true_is_true(word: str) -> None:
     assert with_fleet(one_group("type: v6e-16, slices: 1") + f"fair_sharing: {word}\n").fair_sharing
 
 
+@pytest.mark.parametrize("word", ["false", "False", "no", "off"])
+def test_what_yaml_takes_for_false_is_false(word: str) -> None:
+    assert not with_fleet(one_group("type: v6e-16, slices: 1") + f"fair_sharing: {word}\n").fair_sharing
+
+
+@pytest.mark.parametrize("word", ["1", "y", "[true]", ""])
+def test_what_is_neither_true_nor_false_is_refused(word: str) -> None:
+    (problem,) = refused_fleet(one_group("type: v6e-16, slices: 1") + f"fair_sharing: {word}\n")
+    assert problem.startswith("fleet.yaml:5: fair_sharing: ")
+
+
 @pytest.mark.parametrize(
     ("text", "limit"), [("true", None), ("yes", None), ("false", 0), ("off", 0), ("0", 0), ("1", 1), ("10000", 10_000)]
 )
@@ -303,6 +314,12 @@ def test_the_name_of_the_cpu_pool_is_taken() -> None:
 def test_a_name_that_no_team_s_namespace_can_have_is_refused(name: str) -> None:
     (problem,) = refused_fleet(one_group("type: v6e-16, slices: 1").replace("research", name))
     assert problem.startswith(f"fleet.yaml:4: teams.{name}: '{name}' ")
+
+
+def test_a_long_value_is_refused_and_shortened_in_the_message() -> None:
+    (problem,) = refused_fleet(one_group(f"type: v6e-16, slices: {'1' * 600}"))
+    assert problem.startswith("fleet.yaml:2: tpu_pools.dev.slices: '1111") and len(problem) < 250
+    assert problem.endswith("is 600 characters long; no value is longer than 512")
 
 
 def test_names_that_yaml_takes_for_other_things_are_names() -> None:
