@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     """0 when all parts went well; 1 with what is off; environment.Refused before anything starts."""
     environment = project.wanted()
 
-    from rehearsal.world import Busy, Project, World
+    from rehearsal.world import CannotStart, Project, World
 
     settings = environment.settings
     played = Project(
@@ -83,14 +83,15 @@ def run(args: argparse.Namespace) -> int:
     try:
         with world:
             return Show(world, environment).play(keep=args.keep)
-    except (Busy, FileNotFoundError) as error:
+    except CannotStart as error:
         raise Failed(str(error)) from error
 
 
 def _overrides(process_env: Mapping[str, str]) -> dict[str, str]:
-    """The settings that the process environment overrides: nothing else of it reaches the stacks."""
+    """Where the settings are, and those that the process environment overrides: nothing else reaches the stacks."""
     keys = [field.name.upper() for field in fields(Settings)]
-    return {key: process_env[key] for key in keys if key in process_env}
+    overridden = {key: process_env[key] for key in keys if key in process_env}
+    return {**overridden, project.FOLDER: str(project.folder())}
 
 
 class Show:
@@ -117,7 +118,7 @@ class Show:
                 self._destroy()
         return self._summary()
 
-    @contextmanager
+    @contextlib.contextmanager
     def _part(self, title: str) -> Iterator[None]:
         print(f"{title}", flush=True)
         before, since = len(self.problems), time.monotonic()
@@ -210,10 +211,18 @@ class Show:
                 print("  nothing is left but the project, its enabled APIs and the state bucket")
 
     def _tell_how_to_look(self) -> None:
-        folder = self.world.folder
+        world = self.world
         print(
-            f"Kept: the played cloud is the SQLite file {folder / 'cloud.db'}, Terraform's folders are in {folder}.\n"
+            f"Kept: what exists is in {world.folder / 'cloud.db'} (SQLite), Terraform's folders are in {world.output}."
         )
+        if sys.stdin.isatty():
+            print("In another shell, this lets cdktf, terraform and curl meet the played cloud:")
+            print(f"  . '{world.write_environment()}'")
+            print(f"  cdktf deploy queues --output '{world.output}'")
+            print(f"  curl {world.address}/clusters/{self._cluster()}/apis/kueue.x-k8s.io/v1beta2/clusterqueues")
+            with contextlib.suppress(EOFError):
+                input("Enter ends it. ")
+        print()
 
     def _cluster(self) -> str:
         from rehearsal.rules.gke import CLUSTER
@@ -235,7 +244,8 @@ class Show:
 
 def _stack_line(stack: Stack) -> None:
     counts = ", ".join(f"{number} {word}" for word, number in stack.counts.items() if number)
-    print(f"  {stack.name:16} {'no changes' if stack.unchanged else counts or 'nothing to do'}", flush=True)
+    words = "stopped" if stack.code else "no changes" if stack.unchanged else counts or "nothing to do"
+    print(f"  {stack.name:16} {words}", flush=True)
 
 
 def _changes(stack: Stack) -> str:

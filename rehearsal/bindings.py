@@ -10,10 +10,12 @@ versions.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import importlib.metadata
 import importlib.util
 import json
+import os
 import re
 import tarfile
 from collections.abc import Iterable, Mapping
@@ -90,14 +92,21 @@ def read(provider: str, names: Iterable[str], cache: Path) -> dict[str, Block]:
     version = importlib.metadata.version(package(provider).replace("_", "-"))
     reader = hashlib.sha256(Path(__file__).read_bytes() + "\n".join(wanted).encode()).hexdigest()[:12]
     kept = cache / f"schemas-{provider}-{version}-{reader}.json"
-    if not kept.is_file():
-        sources = _sources(provider, {_folder(provider, name) for name in wanted})
-        found = {name: _schema(provider, name, sources) for name in wanted}
-        cache.mkdir(parents=True, exist_ok=True)
-        part = kept.with_suffix(f".{hashlib.sha256(str(id(found)).encode()).hexdigest()[:8]}")
-        part.write_text(json.dumps({name: schemas.to_json(block) for name, block in found.items()}))
-        part.replace(kept)
-    return {name: schemas.from_json(value) for name, value in json.loads(kept.read_text()).items()}
+    if kept.is_file():
+        return {name: schemas.from_json(value) for name, value in json.loads(kept.read_text()).items()}
+    sources = _sources(provider, {_folder(provider, name) for name in wanted})
+    found = {name: _schema(provider, name, sources) for name in wanted}
+    with contextlib.suppress(OSError):  # a folder of somebody else's: read again next time
+        _keep(kept, json.dumps({name: schemas.to_json(block) for name, block in found.items()}))
+    return found
+
+
+def _keep(path: Path, text: str) -> None:
+    """Write a file so that nobody ever reads half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}")
+    part.write_text(text)
+    part.replace(path)
 
 
 def _folder(provider: str, name: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rehearsal import processes
-from rehearsal.world import ROOT, World
+from rehearsal.world import ROOT, CannotStart, World
 
 _COUNTS = re.compile(r"^(?:Apply|Destroy) complete! Resources: (.*)\.", re.M)
 _COUNT = re.compile(r"(\d+) (added|changed|destroyed|imported)")
@@ -80,13 +80,18 @@ def run(
         ) as running,
     ):
         processes.record(world.processes, running.pid)
-        ended = False
-        while not ended:
-            ended = running.poll() is not None
-            for stack in _finished(world, {stack.name for stack in stacks}):
-                stacks.append(stack)
-                tell(stack)
-            time.sleep(_POLL_SECONDS)
+        try:
+            ended = False
+            while not ended:
+                ended = running.poll() is not None
+                for stack in _finished(world, {stack.name for stack in stacks}):
+                    stacks.append(stack)
+                    tell(stack)
+                if not ended:
+                    time.sleep(_POLL_SECONDS)
+        except BaseException:
+            running.kill()  # nothing of this world is kept, so nobody waits for it to end well
+            raise
     processes.forget(world.processes, running.pid)
     return Run(code=running.returncode, text=printed.read_text(errors="replace"), stacks=stacks)
 
@@ -104,5 +109,5 @@ def _cdktf() -> str:
     beside = Path(sys.executable).parent / "cdktf"
     found = str(beside) if beside.exists() else shutil.which("cdktf")
     if found is None:
-        raise FileNotFoundError("cdktf: not found beside this Python nor on the PATH; `make setup` installs it")
+        raise CannotStart("cdktf: not found beside this Python nor on the PATH; `make setup` installs it")
     return found

@@ -16,6 +16,7 @@ from rehearsal.kubernetes.api import Api
 from rehearsal.kubernetes.controllers import explain
 from rehearsal.kubernetes.nodes import nodes
 from rehearsal.kubernetes.resources import ALL
+from rehearsal.report import counted
 from rehearsal.world import World
 
 
@@ -43,7 +44,7 @@ def submit(world: World, cluster: str, manifest: Path) -> Submitted:
     assigned = workload["status"].get("admission", {}).get("podSetAssignments", [])
     lines = [f"created {body['kind']} {made['metadata']['namespace']}/{made['metadata']['name']}"]
     for item in assigned:
-        lines.append(f"admitted: {item['name']}, {item['count']} pods, on {_places(api, item)}")
+        lines.append(f"admitted: {item['name']}, {counted(item['count'], 'pod')}, on {_places(api, item)}")
     return Submitted(admitted=bool(assigned), lines=[*explanation.lines(), *lines])
 
 
@@ -79,8 +80,8 @@ def _places(api: Api, assignment: dict[str, Any]) -> str:
         if left > 0 and labels.items() <= node.labels.items():
             taken = min(left, node.count)
             left -= taken
-            chips = f" x {node.chips} chips" if node.chips else ""
-            places.append(f"node pool {node.pool} in {node.zone} ({taken} hosts{chips})")
+            chips = f" x {counted(node.chips, 'chip')}" if node.chips else ""
+            places.append(f"node pool {node.pool} in {node.zone} ({counted(taken, 'host')}{chips})")
     if left > 0:
-        places.append(f"{left} pods without a node")
+        places.append(f"no node: {counted(left, 'pod')}")
     return ", ".join(places)

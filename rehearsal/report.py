@@ -16,6 +16,7 @@ from rehearsal.rules.google import PROJECT, SERVICE, one
 from rehearsal.rules.storage import BUCKET
 from rehearsal.rules.tpu import SHAPES, topology_of
 
+_TPU = "google.com/tpu"
 _STATE = "/default.tfstate"
 
 
@@ -30,17 +31,21 @@ class StackReport:
 
 def by_stack(cloud: Cloud, bucket: str) -> list[StackReport]:
     """The stacks whose state is in the bucket, in the order in which they were first deployed."""
-    newest = {blob.name: blob for blob in cloud.blobs(bucket) if blob.name.endswith(_STATE)}
-    first = {blob.name: blob.generation for blob in reversed(cloud.blobs(bucket, generations=True))}
+    first: dict[str, int] = {}
+    for blob in cloud.blobs(bucket, generations=True):
+        if blob.name.endswith(_STATE) and json.loads(blob.content).get("resources"):
+            first.setdefault(blob.name, blob.generation)
     rows = []
-    for name in sorted(newest, key=lambda name: first[name]):
+    for blob in sorted(cloud.blobs(bucket), key=lambda blob: first.get(blob.name, 0)):
+        if not blob.name.endswith(_STATE):
+            continue
         found = [
             (resource["type"], instance["attributes"])
-            for resource in json.loads(newest[name].content).get("resources", [])
+            for resource in json.loads(blob.content).get("resources", [])
             if resource["mode"] == "managed"
             for instance in resource["instances"]
         ]
-        stack = name.removesuffix(_STATE).rsplit("/", 1)[-1]
+        stack = blob.name.removesuffix(_STATE).rsplit("/", 1)[-1]
         rows.append(StackReport(stack=stack, resources=len(found), facts=_facts(found)))
     return rows
 
@@ -55,43 +60,47 @@ def remains(cloud: Cloud, bucket: str) -> list[str]:
     ] + [f"resource in the state {row.stack}: {row.resources}" for row in by_stack(cloud, bucket) if row.resources]
 
 
+def counted(number: int, word: str) -> str:
+    """ "1 host", "4 hosts" """
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
 def _facts(resources: Iterable[tuple[str, Attributes]]) -> list[str]:
-    found: list[str] = []
-    pools: list[Attributes] = []
-    for type_, attributes in resources:
-        if type_ == POOL:
-            pools.append(attributes)
-        elif type_ in _WORDS:
-            found += filter(None, [_WORDS[type_](attributes)])
-    return found + _pools(pools)
+    order = list(_WORDS)
+    known = sorted((item for item in resources if item[0] in _WORDS), key=lambda item: order.index(item[0]))
+    found = [fact for type_, attributes in known if (fact := _WORDS[type_](attributes))]
+    return sorted(found, key=_rank) + _pools([attributes for type_, attributes in resources if type_ == POOL])
+
+
+def _rank(fact: str) -> int:
+    """Flavors before the queues made of them."""
+    return next((at for at, word in enumerate(_LAST) if fact.startswith(word)), -1)
 
 
 def _pools(pools: list[Attributes]) -> list[str]:
     """Node pools, those that are alike in one line."""
-    alike = Counter(_pool(pool) for pool in pools)
     found = []
-    for (words, hosts, chips), count in alike.items():
+    for (words, hosts, chips), count in Counter(_pool(pool) for pool in pools).items():
         if chips:
-            plural = "" if count == 1 else "s"
-            found.append(
-                f"{count} slice{plural} x {hosts} hosts x {chips} chips = {count * hosts * chips} chips ({words})"
-            )
+            sizes = f"{counted(count, 'slice')} x {counted(hosts, 'host')} x {counted(chips, 'chip')}"
+            found.append(f"{sizes} = {counted(count * hosts * chips, 'chip')} ({words})")
         else:
             found.append(words)
     return found
 
 
 def _pool(pool: Attributes) -> tuple[str, int, int]:
+    """What is said of a pool; of a TPU pool also its hosts, and the chips of each."""
     config = one(pool, "node_config")
     machine, zones = str(config.get("machine_type")), ", ".join(pool.get("node_locations") or [])
-    shape = SHAPES.get(machine)
+    shape, scaling = SHAPES.get(machine), one(pool, "autoscaling")
     if shape is None:
-        scaling = one(pool, "autoscaling")
         size = f"{scaling['min_node_count']} to {scaling['max_node_count']}" if scaling else str(pool.get("node_count"))
         return f"node pool {pool['name']}: {size} nodes of {machine}, {zones}", 0, 0
     topology = topology_of(pool) or shape.single_host
-    hosts = int(pool.get("node_count") or one(pool, "autoscaling").get("max_node_count") or 0)
-    return f"{shape.accelerator} {topology}, {machine}, {zones}", hosts, shape.chips_per_host
+    comes = ", from zero" if scaling else ""
+    hosts = int(pool.get("node_count") or scaling.get("max_node_count") or 0)
+    return f"{shape.accelerator} {topology}, {machine}, {zones}{comes}", hosts, shape.chips_per_host
 
 
 def _subnet(values: Attributes) -> str:
@@ -109,22 +118,34 @@ def _manifest(values: Attributes) -> str:
         return f"queue {body['metadata']['namespace']}/{name} -> ClusterQueue {spec['clusterQueue']}"
     if body["kind"] != "ClusterQueue":
         return ""
-    quotas = [
-        f"{flavor['name']}: " + ", ".join(f"{item['nominalQuota']} {item['name']}" for item in flavor["resources"])
-        for group in spec["resourceGroups"]
-        for flavor in group["flavors"]
-    ]
-    return f"ClusterQueue {name}: {'; '.join(quotas)}"
+    quotas = [_quota(flavor) for group in spec["resourceGroups"] for flavor in group["flavors"]]
+    return f"ClusterQueue {name}: {', '.join(quotas)}"
 
+
+def _quota(flavor: Attributes) -> str:
+    """Chips where there are any; cores and memory otherwise."""
+    quotas = {item["name"]: item["nominalQuota"] for item in flavor["resources"]}
+    chips = quotas.pop(_TPU, "0")
+    words = f"{chips} chips" if chips != "0" else " and ".join(f"{value} {name}" for name, value in quotas.items())
+    return f"{words} of {flavor['name']}"
+
+
+def _chart(values: Attributes) -> str:
+    """Those from a repository; the local ones are a part of our own."""
+    return f"{values['name']} {values['version']}" if values.get("repository") else ""
+
+
+# Facts that come last, in this order.
+_LAST = ("flavor", "ClusterQueue", "queue")
 
 _WORDS: dict[str, Callable[[Attributes], str]] = {
     "google_compute_network": lambda values: f"network {values['name']}, MTU {values['mtu']}",
     "google_compute_subnetwork": _subnet,
-    "google_storage_bucket": lambda values: f"bucket {values['name']}",
     "google_artifact_registry_repository": lambda values: f"image registry {values['name']} in {values['location']}",
     "google_vertex_ai_tensorboard": lambda values: f"TensorBoard {values['display_name']} in {values['region']}",
+    "google_storage_bucket": lambda values: f"bucket {values['name']}",
     "google_container_cluster": lambda values: f"cluster {values['name']} in {values['location']}",
-    "helm_release": lambda values: f"chart {values['name']} {values['version']}",
+    "helm_release": _chart,
     "kubernetes_namespace_v1": lambda values: f"namespace {values['metadata'][0]['name']}",
     "kubernetes_manifest": _manifest,
 }

@@ -52,8 +52,8 @@ exit "$(cat "$log.code")"
 _TERRAFORM_RC = "provider_installation {\n}\n"
 
 
-class Busy(Exception):
-    """The folder belongs to a rehearsal that is running."""
+class CannotStart(Exception):
+    """Something is in the way of the rehearsal, and what to do about it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,14 +113,22 @@ class World:
 
     def __enter__(self) -> World:
         self._lock()
-        self._prepare()
-        self._bootstrap()
-        self._start()
+        try:
+            self._prepare()
+            self._bootstrap()
+            self._start()
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every process of this world; its folder stays."""
         processes.end(self.processes)
         if self._server is not None:
             self._server.communicate()
@@ -155,6 +163,12 @@ class World:
             **more,
         }
 
+    def write_environment(self) -> Path:
+        """A file to source in a shell whose tools are to meet this world; they work as long as it does."""
+        path = self.folder / "environment"
+        path.write_text("".join(f"export {name}={quote(value)}\n" for name, value in self.environment().items()))
+        return path
+
     def _lock(self) -> None:
         """One rehearsal at a time in a folder. The lock goes with this process, however that dies."""
         self.folder.parent.mkdir(parents=True, exist_ok=True)
@@ -163,7 +177,7 @@ class World:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             held.close()
-            raise Busy(f"another rehearsal is running in {self.folder}") from error
+            raise CannotStart(f"another rehearsal is running in {self.folder}; wait for it, or use --folder") from error
         self._held = held
 
     def _prepare(self) -> None:
@@ -206,7 +220,7 @@ class World:
         assert self._server.stdout is not None
         line = self._server.stdout.readline()
         if not line:
-            raise RuntimeError(f"the rehearsal's server did not start: {log.read_text()}")
+            raise CannotStart(f"the rehearsal's server did not start: {log.read_text()}")
         self._announced = json.loads(line)
 
 
@@ -221,5 +235,5 @@ def _terraform() -> Path:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     found = shutil.which(wanted, path=path)
     if found is None:
-        raise FileNotFoundError(f"{wanted}: not found on the PATH; install Terraform 1.6 or later, or OpenTofu")
+        raise CannotStart(f"{wanted}: not found on the PATH; install Terraform 1.6 or later, or OpenTofu")
     return Path(found).absolute()

@@ -18,7 +18,10 @@ POOL_LABEL = "cloud.google.com/gke-nodepool"
 
 @dataclass(frozen=True, kw_only=True)
 class Nodes:
-    """The nodes of one pool, all alike. `chips` are those of one node, 0 without TPUs."""
+    """The nodes of one pool, all alike. `chips` are those of one node, 0 without TPUs.
+
+    `count` is how many there are, or for a pool that scales from zero how many there will be.
+    """
 
     pool: str
     count: int
@@ -30,9 +33,9 @@ class Nodes:
 
 
 def nodes(cloud: Cloud, cluster: str) -> list[Nodes]:
-    """Pool by pool, in order of creation."""
+    """Pool by pool, by name."""
     found = []
-    for item in cloud.find(POOL, prefix=f"{cluster}/nodePools/"):
+    for item in sorted(cloud.find(POOL, prefix=f"{cluster}/nodePools/"), key=lambda item: item.name):
         config = one(item.attributes, "node_config")
         pool = item.name.rsplit("/", 1)[-1]
         machine = str(config.get("machine_type"))
@@ -45,7 +48,9 @@ def nodes(cloud: Cloud, cluster: str) -> list[Nodes]:
         found.append(
             Nodes(
                 pool=pool,
-                count=int(item.attributes.get("node_count") or 0),
+                count=int(
+                    item.attributes.get("node_count") or one(item.attributes, "autoscaling").get("max_node_count") or 0
+                ),
                 zone=", ".join(item.attributes.get("node_locations") or []),
                 machine_type=machine,
                 chips=shape.chips_per_host if shape is not None else 0,

@@ -102,7 +102,8 @@ class Manifest:
                 raise Refusal(
                     f'There was a field manager conflict when trying to apply the manifest for "{name}"',
                     f"The API returned the following conflict: Apply failed with {len(conflicts)} conflict(s):"
-                    f'{fields}\n\nYou can override this conflict by setting "force_conflicts" to true in the "field_manager" block.',
+                    f'{fields}\n\nYou can override this conflict by setting "force_conflicts" to true in the'
+                    ' "field_manager" block.',
                 )
             api.update(wanted, owner=True)
         except Status as status:

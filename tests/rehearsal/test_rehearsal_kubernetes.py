@@ -120,7 +120,7 @@ def test_an_object_that_exists_is_not_created_again(deployed: Played) -> None:
 
 
 def test_a_name_that_kubernetes_refuses(api: Api) -> None:
-    with pytest.raises(Status, match='metadata.name: Invalid value: "Upper"'):
+    with pytest.raises(Status, match=r'metadata.name: Invalid value: "Upper"'):
         api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "Upper"}})
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from environment.services import SERVICES
 from rehearsal import processes
-from rehearsal.world import Busy, Project, World
+from rehearsal.world import CannotStart, Project, World
 from tests.rehearsal.played import CACHE, ROOT
 
 needs_terraform = pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on the PATH")
@@ -113,7 +113,7 @@ def test_the_tools_find_this_python_first(tmp_path: Path) -> None:
 def test_two_rehearsals_do_not_share_a_folder(tmp_path: Path) -> None:
     with (
         world_in(tmp_path / "w"),
-        pytest.raises(Busy, match="another rehearsal is running in"),
+        pytest.raises(CannotStart, match="another rehearsal is running in"),
         world_in(tmp_path / "w"),
     ):
         pass

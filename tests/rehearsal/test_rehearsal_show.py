@@ -1,0 +1,165 @@
+"""`tpuenv rehearse`: what a person meets before it starts, and the whole of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import environment
+from cli import main
+from cli.rehearse import Show
+from environment.services import SERVICES
+from rehearsal import processes
+from rehearsal.world import Project, World
+from tests.rehearsal.played import CACHE, ROOT
+
+CLUSTER = "projects/my-project/locations/us-east5/clusters/tpu-cluster"
+
+whole = pytest.mark.rehearsal
+
+
+@pytest.fixture(autouse=True)
+def settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROJECT_ID", "my-project")
+
+
+def test_wrong_settings_are_told_in_a_line_each_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TPU_TYPE", "v6e-17")
+    assert main(["rehearse", "--folder", str(tmp_path / "w")]) == 2
+    told = capsys.readouterr()
+    assert (told.out, len(told.err.splitlines())) == ("", 1)
+    assert told.err.startswith("TPU_TYPE: unknown TPU type 'v6e-17'; did you mean 'v6e-16'?")
+    assert not (tmp_path / "w").exists()
+
+
+def test_a_folder_in_use_is_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    project = Project(id_="my-project", number="1", region="us-east5", state_bucket="s", services=[])
+    with World(folder=tmp_path / "w", project=project, cache=CACHE):
+        assert main(["rehearse", "--folder", str(tmp_path / "w")]) == 1
+    assert "another rehearsal is running in" in capsys.readouterr().err
+
+
+def test_a_missing_terraform_is_told_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TERRAFORM_BINARY_NAME", "no-such-terraform")
+    assert main(["rehearse", "--folder", str(tmp_path / "w")]) == 1
+    assert "no-such-terraform: not found on the PATH; install Terraform 1.6" in capsys.readouterr().err
+
+
+def test_help_says_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["rehearse", "--help"])
+    assert "no account, no credentials, no network" in capsys.readouterr().out
+
+
+def world_in(folder: Path) -> World:
+    found = environment.load(ROOT / "vars.env", {"PROJECT_ID": "my-project"})
+    project = Project(
+        id_="my-project",
+        number="123456789012",
+        region=found.settings.region,
+        state_bucket=found.names.state_bucket,
+        services=list(SERVICES),
+    )
+    return World(folder=folder, project=project, cache=CACHE, settings={"PROJECT_ID": "my-project"})
+
+
+def show(world: World) -> Show:
+    return Show(world, environment.load(ROOT / "vars.env", {"PROJECT_ID": "my-project"}))
+
+
+@whole
+def test_the_whole_of_it_goes_well(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["rehearse", "--folder", str(tmp_path / "with spaces")]) == 0
+    told = capfd.readouterr().out
+    for line in (
+        "Rehearsing tpu-cluster in project my-project",
+        "2 slices x 4 hosts x 4 chips = 32 chips (tpu-v6e-slice 4x4, ct6e-standard-4t, us-east5-b)",
+        "admitted: slice, 4 pods, on node pool tpu-0 in us-east5-b (4 hosts x 4 chips)",
+        "refused, nothing deleted: Instance cannot be destroyed",
+        "nothing is left but the project, its enabled APIs and the state bucket",
+    ):
+        assert line in told
+    assert told.count("no changes\n") == 5
+    assert "NOT OK" not in told
+    assert processes.recorded(tmp_path / "with spaces" / "processes") == []
+
+
+@whole
+def test_a_deployment_that_fails_says_why_and_the_exit_code_is_1(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with world_in(tmp_path / "w") as world:
+        world.cloud.put(
+            "google_compute_network", "projects/my-project/global/networks/tpu-network", {"name": "tpu-network"}
+        )
+        assert show(world).play(keep=False) == 1
+    told = capfd.readouterr().out
+    assert "foundation       stopped" in told
+    assert "409: The resource 'projects/my-project/global/networks/tpu-network' already exists, alreadyExists" in told
+    assert "with google_compute_network.network," in told
+    assert "Submit hello-tpu" not in told, "nothing goes on after that"
+
+
+@whole
+def test_drift_is_found_by_the_second_deployment(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with world_in(tmp_path / "w") as world:
+        played = show(world)
+        assert played._deploy()
+        world.cloud.change(
+            "google_container_node_pool",
+            f"{CLUSTER}/nodePools/cpu",
+            lambda values: values["autoscaling"][0].update(max_node_count=9),
+        )
+        played._deploy_again()
+    assert played.problems[0].startswith("cluster: the second deployment changes something")
+    assert "~ max_node_count  = 9 -> 4" in capfd.readouterr().out
+
+
+@whole
+def test_a_rehearsal_killed_half_way_does_not_disturb_the_next(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "cli", "rehearse", "--folder", str(tmp_path / "w")]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env={**os.environ}) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            if line.startswith("  foundation"):
+                break
+        running.send_signal(signal.SIGKILL)
+    left = [int(note.name) for note in (tmp_path / "w" / "processes").iterdir()]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [pid for pid in left if processes.started(pid)] == []
+
+
+@whole
+def test_ctrl_c_ends_everything(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "cli", "rehearse", "--folder", str(tmp_path / "w")]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            if line.startswith("  foundation"):
+                break
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate(timeout=20)
+    assert (running.returncode, "Traceback" in errors) == (130, False)
+    limit = time.monotonic() + 5
+    while processes.recorded(tmp_path / "w" / "processes") and time.monotonic() < limit:
+        time.sleep(0.05)
+    assert processes.recorded(tmp_path / "w" / "processes") == []
+
+
+@whole
+@pytest.mark.skipif(shutil.which("tofu") is None, reason="tofu is not on the PATH")
+def test_opentofu_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERRAFORM_BINARY_NAME", "tofu")
+    assert main(["rehearse", "--folder", str(tmp_path / "w")]) == 0
