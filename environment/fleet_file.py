@@ -32,7 +32,6 @@ it, first come, first served.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -40,21 +39,38 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from environment import values
-from environment.fleet import PRIORITIES, CapacityMode, Fleet, Member, MemberKind, PoolGroup, Team
+from environment import fleet_values, values
+from environment.fleet import PRIORITIES, CapacityMode, Fleet, PoolGroup, Team
 from environment.names import CPU_GROUP
 from environment.problems import Problem, quoted
 from environment.settings import LONGEST_VALUE, MOST_SLICES, Settings
 from environment.text_file import Unreadable, read_text
 from environment.tpu import UnknownTpuType, slice_for
-from environment.yaml_text import NotYaml, Value, parse, shown
+from environment.yaml_text import NotYaml, Value, parse
 
 _MOST_KIB = 128
 _MOST_NAMES = 500  # of pool groups, of teams, of a team's members: more than Google's IAM and Kueue are made for
-_MOST_SHOWN = 12  # choices in one message
 _LONGEST_RUN_HOURS = 7 * 24  # https://cloud.google.com/kubernetes-engine/docs/concepts/dws
 
 _Parse = Callable[[str], object]
+
+_GROUP: dict[str, _Parse] = {
+    "type": slice_for,
+    "slices": values.count(1, MOST_SLICES),
+    "capacity": fleet_values.capacity,
+    "zone": values.zone,
+    "reservation": fleet_values.reservation,
+    "reservation_block": fleet_values.block,
+    "reservation_sub_block": fleet_values.block,
+    "autoscaled": fleet_values.true_or_false,
+    "max_run_hours": values.count(1, _LONGEST_RUN_HOURS),
+}
+_TEAM: dict[str, _Parse] = {
+    "share": fleet_values.share,
+    "priority": fleet_values.one_of("priority", PRIORITIES),
+    "borrowing": fleet_values.limit,
+    "lending": fleet_values.limit,
+}
 
 
 def read_fleet_file(path: Path, settings: Settings) -> tuple[Fleet, list[Problem]]:
@@ -111,7 +127,7 @@ class _Reader:
         keys = tuple(keys)
         for key, value in found.items():
             if key not in keys:
-                self.complain(value, f"is not a key{_meant(key, keys)}")
+                self.complain(value, f"is not a key{fleet_values.meant(key, keys)}")
         return {key: value for key, value in found.items() if key in keys}
 
     def parsed(self, value: Value, parse_: _Parse) -> Any:
@@ -166,13 +182,14 @@ def _fleet(reader: _Reader, root: Value, settings: Settings) -> Fleet:
             reader.complain(found[key], "is empty; it needs one at least")
         if root.pairs is not None and key not in found:
             reader.complain(root, f"has no {key}; it should hold {holds}")
+    fair = "fair_sharing" in found and reader.parsed(found["fair_sharing"], fleet_values.true_or_false)
     declared = sections.get("tpu_pools", {})
     groups = tuple(filter(None, (_group(reader, *each, settings) for each in declared.items())))
     teams = tuple(filter(None, (_team(reader, *each, tuple(declared)) for each in sections.get("teams", {}).items())))
     return Fleet(
         groups=groups,
         teams=teams,
-        fair_sharing=bool(reader.parsed(found["fair_sharing"], _true_or_false)) if "fair_sharing" in found else False,
+        fair_sharing=bool(fair),
         keys=reader.keys,
         size_keys=(reader.keys.get("tpu_pools", reader.name),),
     )
@@ -266,10 +283,9 @@ def _team(reader: _Reader, name: str, value: Value, declared: tuple[str, ...]) -
     inner = {} if value.empty else reader.mapping(value, "share, priority, members and more, or nothing")
     given = reader.known(inner, (*_TEAM, "members", "pools"))
     said = {key: reader.parsed(given[key], parse_) for key, parse_ in _TEAM.items() if key in given}
-    members = reader.listed(given["members"], _member) if "members" in given else []
-    pools = (
-        reader.listed(given["pools"], _one_of("pool group of tpu_pools", declared)) if "pools" in given else declared
-    )
+    members = reader.listed(given["members"], fleet_values.member) if "members" in given else []
+    a_pool = fleet_values.one_of("pool group of tpu_pools", declared)
+    pools = reader.listed(given["pools"], a_pool) if "pools" in given else declared
     if len(reader.problems) > before:
         return None
     return Team(
@@ -277,110 +293,10 @@ def _team(reader: _Reader, name: str, value: Value, declared: tuple[str, ...]) -
         share=said.get("share", Fraction(1)),
         pools=tuple(group for group in declared if group in pools),
         priority=said.get("priority"),
-        borrowing_limit=said.get("borrowing", _NO_LIMIT).slices,
-        lending_limit=said.get("lending", _NO_LIMIT).slices,
+        borrowing_limit=said.get("borrowing", fleet_values.NO_LIMIT).slices,
+        lending_limit=said.get("lending", fleet_values.NO_LIMIT).slices,
         members=tuple(members),
     )
-
-
-@dataclass(frozen=True)
-class _Limit:
-    slices: int | None
-
-
-_NO_LIMIT = _Limit(None)
-
-
-def _capacity(text: str) -> CapacityMode:
-    modes = [mode.value for mode in CapacityMode]
-    if text in modes:
-        return CapacityMode(text)
-    raise ValueError(f"is not a capacity mode{_meant(text, modes)}")
-
-
-def _one_of(what: str, choices: Iterable[str]) -> _Parse:
-    choices = tuple(choices)
-
-    def parse_(text: str) -> str:
-        if text in choices:
-            return text
-        raise ValueError(f"is no {what}{_meant(text, choices)}")
-
-    return parse_
-
-
-def _true_or_false(text: str) -> bool:
-    """As YAML 1.1 has it."""
-    if text.lower() in ("true", "yes", "on"):
-        return True
-    if text.lower() in ("false", "no", "off"):
-        return False
-    raise ValueError("is neither true nor false")
-
-
-def _limit(text: str) -> _Limit:
-    try:
-        return _NO_LIMIT if _true_or_false(text) else _Limit(0)
-    except ValueError:
-        pass
-    try:
-        return _Limit(values.count(0, MOST_SLICES)(text))
-    except ValueError:
-        raise ValueError(f"is neither true nor false nor a number of slices from 0 to {MOST_SLICES}") from None
-
-
-def _share(text: str) -> Fraction:
-    if re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,3})?", text) and Fraction(text) > 0:
-        return Fraction(text)
-    raise ValueError("is not a share; write a positive number of at most three decimals, such as 3 or 1.5")
-
-
-def _reservation(text: str) -> str:
-    if re.fullmatch(f"(projects/[a-z][a-z0-9-]{{4,28}}[a-z0-9]/reservations/)?{_RESOURCE}", text):
-        return text
-    raise ValueError(
-        "is not the name of a reservation; write NAME, or projects/PROJECT/reservations/NAME, and a block in "
-        "reservation_block"
-    )
-
-
-def _block(text: str) -> str:
-    if re.fullmatch(_RESOURCE, text):
-        return text
-    raise ValueError("is not the name of a block; `gcloud compute reservations blocks list RESERVATION` shows them")
-
-
-def _member(text: str) -> Member:
-    is_group = text.startswith("group:")
-    email = text.removeprefix("group:")
-    if not re.fullmatch(r"[A-Za-z0-9._%+'-]{1,64}@[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63}){1,8}", email):
-        raise ValueError("is not a member; write alice@example.com, or group:team@example.com for a Google group")
-    if email != email.lower():
-        raise ValueError("has capital letters, which GKE tells from small ones; write it in lower case")
-    if email.endswith(".gserviceaccount.com"):
-        raise ValueError("is a service account; members are people and Google groups")
-    return Member(kind=MemberKind.GROUP if is_group else MemberKind.USER, email=email)
-
-
-_RESOURCE = "[a-z]([a-z0-9-]{0,61}[a-z0-9])?"  # name of a Compute Engine resource
-
-_GROUP: dict[str, _Parse] = {
-    "type": slice_for,
-    "slices": values.count(1, MOST_SLICES),
-    "capacity": _capacity,
-    "zone": values.zone,
-    "reservation": _reservation,
-    "reservation_block": _block,
-    "reservation_sub_block": _block,
-    "autoscaled": _true_or_false,
-    "max_run_hours": values.count(1, _LONGEST_RUN_HOURS),
-}
-_TEAM: dict[str, _Parse] = {
-    "share": _share,
-    "priority": _one_of("priority", PRIORITIES),
-    "borrowing": _limit,
-    "lending": _limit,
-}
 
 
 def _kind(value: Value) -> str:
@@ -389,12 +305,3 @@ def _kind(value: Value) -> str:
     if value.items is not None:
         return "is a list"
     return "is one value" if value.pairs is None else "holds keys of its own"
-
-
-def _meant(typed: str, choices: Iterable[str]) -> str:
-    """The end of a message: the nearest of what could have been meant, or all of it."""
-    choices = tuple(choices)
-    nearest = difflib.get_close_matches(typed.lower()[:64], choices, n=1, cutoff=0.6)
-    if nearest:
-        return f"; did you mean {quoted(nearest[0])}?"
-    return f"; there are {', '.join(map(shown, choices[:_MOST_SHOWN]))}{', ...' if len(choices) > _MOST_SHOWN else ''}"
