@@ -1,7 +1,7 @@
 # Every target first installs what it needs into .venv, once (setup/). `make` alone lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup rehearse test lint types bench test-providers snapshots clean
+.PHONY: help setup rehearse test test-rehearsals lint types bench test-providers snapshots clean
 # One thing at a time: the targets share one environment, and two cores.
 .NOTPARALLEL:
 
@@ -30,11 +30,15 @@ types: setup  ## mypy, strictly (a minute and 4 GB the first time: the provider 
 bench: setup  ## Measure synthesis and a rehearsal, and write the table into README.md
 	@$(python) -m bench --write
 
+test-rehearsals: setup  ## Every environment of tests/cases, up and down in a played cloud with jobs running
+	@$(python) -m pytest -m rehearsal
+
 test-providers: setup  ## init, validate and plan with the real Terraform providers, where they can be had
 	@$(python) -m pytest -m providers -rs
 
-snapshots: setup  ## Accept what the stacks synthesize now as right; read the diff before committing it
-	@$(python) -m pytest --snapshot-update
+snapshots: setup  ## Accept what the stacks synthesize now, and write the README's tables; read the diff before committing
+	@$(python) -m tests.readme_tables
+	@$(python) -m pytest tests/test_stacks_snapshots.py --snapshot-update
 
 clean:  ## Remove everything that was installed or synthesized
 	rm -rf .venv cdktf.out .pytest_cache .mypy_cache .ruff_cache .hypothesis
