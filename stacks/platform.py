@@ -17,6 +17,7 @@ from environment.names import (
     JOBSET_NAMESPACE,
     KUEUE_NAMESPACE,
     POOL_GROUP_LABEL,
+    TEAM_ACCOUNT,
     TEAM_LABEL,
 )
 from stacks.access import Access
@@ -69,6 +70,12 @@ class Platform(ClusterUser):
             )
             for team in environment.teams
         ]
+        for team in environment.teams:
+            self.output(
+                f"service_account_{team.name}",
+                f"{team.name}/{TEAM_ACCOUNT}",
+                f"Namespace and Kubernetes service account that jobs of team {team.name} run as; it reaches their bucket",
+            )
         Access(self, "access", environment=environment, teams=teams)
         LocalChart(
             self,
