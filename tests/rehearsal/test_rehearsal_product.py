@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from environment.services import SERVICES
 from tests.rehearsal.played import Played
+from tests.synthesis import CASES, STACKS, Synthesis
 
 
 def test_a_second_plan_of_every_resource_finds_nothing_to_do(deployed: Played) -> None:
@@ -48,3 +52,30 @@ def test_what_was_deployed_can_be_imported(deployed: Played, address: str) -> No
     for name in identity:
         if name in before and before[name] is not None:
             assert imported[name] == before[name]
+
+
+def test_every_api_is_enabled_before_it_is_used(synthesis: Synthesis, tmp_path: Path) -> None:
+    """In a project where no more is on than the state bucket needs, each resource waits for its own API."""
+    played = Played(folder=tmp_path / "w", services=("serviceusage.googleapis.com", "storage.googleapis.com"))
+    (played.folder / "cdktf.out").symlink_to(synthesis.folder("default"))
+    for stack in STACKS:
+        played.deploy(synthesis.stack("default", stack))
+    played.close()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_case_is_taken_and_then_unchanged(synthesis: Synthesis, tmp_path: Path, case: str) -> None:
+    found = synthesis.environment(case).settings
+    services = tuple(SERVICES)
+    number = found.project_number or "123456789012"
+    played = Played(folder=tmp_path / "w", project=found.project_id, number=number, services=services)
+    (played.folder / "cdktf.out").symlink_to(synthesis.folder(case))
+    for stack in STACKS:
+        played.deploy(synthesis.stack(case, stack))
+    changed = [
+        address
+        for address, item in played.resources.items()
+        if item.type_ != "terraform_data" and not played.unchanged(address)
+    ]
+    assert changed == []
+    played.close()
