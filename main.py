@@ -22,7 +22,7 @@ def main() -> int:
     from manifests.render import render
     from stacks.app import app
 
-    folder = Path(os.environ.get("CDKTF_OUTDIR", "cdktf.out"))
+    folder = Path(os.environ.get("CDKTF_OUTDIR") or "cdktf.out")
     app(wanted, folder).synth()
     render(wanted, folder / "manifests")
     return 0

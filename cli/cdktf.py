@@ -22,7 +22,7 @@ _KEPT_BYTES = 1_000_000
 def run_cdktf(verb: str, stacks: Sequence[str], *, auto_approve: bool) -> int:
     """cdktf's exit code. `stacks` may hold further arguments of cdktf; without any stack it is all of them."""
     project.wanted()  # Refuses wrong settings in one line each; cdktf would wrap them in its own error.
-    if not auto_approve and not sys.stdin.isatty():
+    if not auto_approve and not (sys.stdin and sys.stdin.isatty()):
         raise Failed(
             f"{verb}: there is no terminal to approve the plan at; add --auto-approve if you know what it does"
         )
@@ -31,7 +31,7 @@ def run_cdktf(verb: str, stacks: Sequence[str], *, auto_approve: bool) -> int:
     # main.py needs this Python's packages, whichever is first on the PATH of the shell.
     environment = dict(os.environ, PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
     output = _Tail()
-    if sys.stdin.isatty() and sys.stdout.isatty():
+    if sys.stdin and sys.stdin.isatty() and sys.stdout.isatty():
         code = _in_terminal(command, environment, output)
     else:
         code = _in_pipe(command, environment, output)

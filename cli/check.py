@@ -14,6 +14,7 @@ from cli.project import wanted
 from environment import Environment
 from environment.admission import Explanation, NotAWorkload, Verdict, explain
 from environment.admission.manifest import KINDS
+from environment.problems import printable
 from environment.queues import queue_objects
 
 _MAX_BYTES = 4 << 20
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         namespaces = [_namespace(environment, manifest, args.namespace) for manifest in manifests]
         found = list(_explain_all(environment, manifests, namespaces))
     except (_BadInput, NotAWorkload) as error:
-        print(f"{args.manifest}: {error}", file=sys.stderr)
+        print(printable(f"{args.manifest}: {error}"), file=sys.stderr)
         return 2
     print("\n\n".join("\n".join(each.lines()) for each in found))
     return 1 if any(each.verdict in (Verdict.NEVER, Verdict.REFUSED) for each in found) else 0
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 def _read(name: str) -> str:
     try:
         if name == "-":
-            raw = sys.stdin.buffer.read(_MAX_BYTES + 1)
+            raw = sys.stdin.buffer.read(_MAX_BYTES + 1) if sys.stdin else b""
         else:
             with Path(name).open("rb") as stream:
                 raw = stream.read(_MAX_BYTES + 1)

@@ -26,4 +26,9 @@ class Refused(ValueError):
 def quoted(value: str, *, longest: int = _SHOWN) -> str:
     """The value for a message: in quotes, shortened, and with anything a terminal cannot show written as an escape."""
     shown = value if len(value) <= longest else value[: longest - 3] + "..."
-    return "'" + "".join(char if char.isprintable() else ascii(char)[1:-1] for char in shown) + "'"
+    return f"'{printable(shown)}'"
+
+
+def printable(text: str) -> str:
+    """The text with anything a terminal cannot show, or would obey, written as an escape."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

@@ -179,7 +179,7 @@ def state_prefix(text: str) -> str:
 def chart_repository(text: str) -> str:
     return _matching(
         text,
-        r"(oci|https)://[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?(/[A-Za-z0-9._-]+)*",
+        r"(oci|https)://[A-Za-z0-9][A-Za-z0-9.-]*(:[1-9][0-9]{0,4})?(/[A-Za-z0-9_][A-Za-z0-9._-]*)*",
         "is not a chart repository; write one such as oci://mirror.example.com/charts, with no slash at the end",
     )
 
@@ -187,7 +187,7 @@ def chart_repository(text: str) -> str:
 def image_registry(text: str) -> str:
     return _matching(
         text,
-        r"[a-z0-9][a-z0-9.-]*(:[0-9]{1,5})?(/[a-z0-9._-]+)*",
+        r"[a-z0-9][a-z0-9.-]*(:[1-9][0-9]{0,4})?(/[a-z0-9][a-z0-9._-]*)*",
         "is not an image registry; write host and path such as mirror.example.com/images, with no https:// before it "
         "and no slash at the end",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from string import Template
 
@@ -17,8 +18,11 @@ USUAL_PRIORITY = "medium"
 def render(environment: Environment, folder: Path) -> tuple[Path, ...]:
     """Write `{folder}/{team}/{group}/{workload}.yaml` for each team, pool group it may use, and workload; the paths.
 
-    A name in a manifest that nothing provides is a KeyError: a mistake in this repo, never of a user.
+    The folder is made anew. A name in a manifest that nothing provides is a KeyError: a mistake in this repo, never of
+    a user.
     """
+    # What a team or pool group that is gone left here could otherwise be submitted still.
+    shutil.rmtree(folder, ignore_errors=True)
     written = []
     for template in sorted(WORKLOADS.glob("*/*.yaml")):
         workload = template.parent.name

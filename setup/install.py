@@ -39,6 +39,7 @@ def _install_commands(layout: Layout) -> None:
         "#!/bin/sh\n"
         f"PATH={shlex.quote(str(layout.bin))}:$PATH\n"
         "export PATH\n"
+        "unset PYTHONPATH PYTHONHOME\n"
         f'exec {shlex.quote(str(layout.python))} -c {shlex.quote(program)} "$@"\n',
     )
 

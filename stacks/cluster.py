@@ -216,4 +216,4 @@ class Cluster(EnvironmentStack):
 
 
 def _rfc3339(moment: datetime) -> str:
-    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")

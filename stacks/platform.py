@@ -74,7 +74,7 @@ class Platform(ClusterUser):
             self.output(
                 f"service_account_{team.name}",
                 f"{team.name}/{TEAM_ACCOUNT}",
-                f"Namespace and Kubernetes service account that jobs of team {team.name} run as; it reaches their bucket",
+                f"Namespace and Kubernetes service account that jobs of team {team.name} run as",
             )
         Access(self, "access", environment=environment, teams=teams)
         LocalChart(

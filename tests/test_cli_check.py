@@ -111,6 +111,12 @@ def test_a_manifest_without_a_namespace_is_the_only_team_s(file: Path, capsys: p
         (b"kind: Job\napiVersion: batch/v1\nspec: 3", "spec: 3 is not a mapping"),
         (b'kind: Job\napiVersion: batch/v1\nmetadata: {labels: {"a\\nb": 1}}', r"labels.a\nb: 1 is not text"),
         (b"[" * 3000, "is not YAML"),
+        (b'kind: "\\e[31mX"', r"only \x1b[31mX"),
+        (
+            b"kind: Job\napiVersion: batch/v1\n"
+            b"spec: {template: {spec: {containers: [{resources: {requests: {cpu: -1}}}]}}}",
+            "requests.cpu: -1 is less than nothing",
+        ),
         (b"kind: &a [*a]", "document 1 is not a Kubernetes object"),
         (b"kind: Job\napiVersion: batch/v1\nspec: {parallelism: 0x" + b"f" * 9000 + b"}", "is not a whole number"),
         (b"kind: Job\napiVersion: batch/v1\nspec: {parallelism: " + b"9" * 9000 + b"}", "is not"),

@@ -85,3 +85,23 @@ def test_an_interrupt_is_one_line_and_130(tmp_path: Path) -> None:
                 running.kill()
     assert running.returncode == 130
     assert err == "interrupted\n"
+
+
+def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
+    """As `tpuenv check FILE | head` does."""
+    manifest = tmp_path / "job.yaml"
+    manifest.write_text(
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {template: {spec: {containers: [{name: a}]}}}\n"
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as closed:
+        done = subprocess.run(
+            [sys.executable, "-m", "cli", "check", str(manifest)],
+            cwd=ROOT,
+            env={**os.environ, "PROJECT_ID": "my-project"},
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert (done.returncode, done.stderr) == (1, "")

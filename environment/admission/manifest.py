@@ -72,9 +72,12 @@ class Field:
         if self.value is None:
             return None
         try:
-            return parse(self.value)
+            number = parse(self.value)
         except NotAQuantity as error:
             raise NotAWorkload(f"{self.path}: {error}") from None
+        if number < 0:
+            raise NotAWorkload(f"{self.path}: {brief(self.value)} is less than nothing")
+        return number
 
     def quantities(self) -> dict[str, Fraction]:
         """A mapping of names to quantities, as requests are."""
