@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -80,6 +81,8 @@ def run(args: argparse.Namespace) -> int:
         services=list(SERVICES),
     )
     world = World(folder=args.folder.absolute(), project=played, cache=_CACHE, settings=_overrides(os.environ))
+    # A pipeline that gives up sends this; leaving in the ordinary way ends what was started.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(128 + signal.SIGTERM))
     try:
         with world:
             return Show(world, environment).play(keep=args.keep)
@@ -101,6 +104,7 @@ class Show:
         self.world = world
         self.environment = environment
         self.problems: list[str] = []
+        self.deployed: set[str] = set()
         self.times: list[tuple[str, float, str]] = []
 
     def play(self, *, keep: bool) -> int:
@@ -144,6 +148,7 @@ class Show:
     def _deploy(self) -> bool:
         with self._part("Deploy: cdktf deploy '*'"):
             run = self._cdktf("deploy", _PROTECTED, tell=_stack_line)
+            self.deployed = {stack.name for stack in run.stacks}
             if run.code:
                 self._failed(run, "the deployment failed")
         return not run.code
@@ -165,6 +170,9 @@ class Show:
             run = self._cdktf("deploy", _PROTECTED, tell=_stack_line)
             if run.code:
                 self._failed(run, "the second deployment failed")
+            missing = self.deployed - {stack.name for stack in run.stacks}
+            if missing:
+                self._wrong(f"the second deployment did not come to {', '.join(sorted(missing))}")
             for stack in run.stacks:
                 if not stack.unchanged:
                     self._wrong(f"{stack.name}: the second deployment changes something\n" + _changes(stack))

@@ -56,50 +56,49 @@ class Blob:
 
 
 class Cloud:
-    """A view of the file at `path`, which is made when it is not there. One may be shared by threads, and many opened
-    by processes.
+    """A view of the file at `path`, which is made when it is not there.
+
+    Threads may share one, each waiting for the other's transactions; processes open one each.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._local = threading.local()
+        self._lock = threading.RLock()
+        self._connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+        self._connection.execute("PRAGMA journal_mode=WAL")
+        # A crash of this process loses nothing; only one of the machine could, and the rehearsal would be over then.
+        self._connection.execute("PRAGMA synchronous=OFF")
         with self.transaction():
             for statement in _TABLES.split(";"):
                 self._connection.execute(statement)
 
-    @property
-    def _connection(self) -> sqlite3.Connection:
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = sqlite3.connect(self.path, timeout=30, isolation_level=None)
-            connection.execute("PRAGMA journal_mode=WAL")
-            # A crash of this process loses nothing; only a crash of the machine could, and the rehearsal would be
-            # over then.
-            connection.execute("PRAGMA synchronous=OFF")
-            self._local.connection = connection
-        return connection
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All that happens inside happens at once or, after an exception, not at all. Nesting joins the outer one."""
-        connection = self._connection
-        if connection.in_transaction:
-            yield
-            return
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
+        with self._lock:
+            if self._connection.in_transaction:
+                yield
+                return
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    def _rows(self, query: str, values: tuple[Any, ...]) -> list[Any]:
+        with self._lock:
+            return self._connection.execute(query, values).fetchall()
 
     def get(self, kind: str, name: str) -> Attributes | None:
         """The attributes of one object, or None."""
-        row = self._connection.execute(
-            "SELECT attributes FROM objects WHERE kind = ? AND name = ?", (kind, name)
-        ).fetchone()
-        return None if row is None else json.loads(row[0])
+        rows = self._rows("SELECT attributes FROM objects WHERE kind = ? AND name = ?", (kind, name))
+        return json.loads(rows[0][0]) if rows else None
 
     def put(self, kind: str, name: str, attributes: Mapping[str, Any]) -> None:
         """Create the object or replace its attributes."""
@@ -120,7 +119,7 @@ class Cloud:
 
     def find(self, kind: str | None = None, *, prefix: str = "") -> list[Object]:
         """What exists, in order of creation: all, or of one kind, or with names under a prefix."""
-        rows = self._connection.execute(
+        rows = self._rows(
             "SELECT kind, name, attributes, created, updated FROM objects"
             " WHERE kind = coalesce(?, kind) AND substr(name, 1, length(?)) = ? ORDER BY created, rowid",
             (kind, prefix, prefix),
@@ -132,15 +131,10 @@ class Cloud:
 
     def count(self, kind: str | None = None) -> int:
         """How many objects exist, of all kinds or of one."""
-        row = self._connection.execute(
-            "SELECT count(*) FROM objects WHERE kind = coalesce(?, kind)", (kind,)
-        ).fetchone()
-        return int(row[0])
+        return int(self._rows("SELECT count(*) FROM objects WHERE kind = coalesce(?, kind)", (kind,))[0][0])
 
     def change(self, kind: str, name: str, edit: Callable[[Attributes], None]) -> None:
-        """Edit an object behind Terraform's back, as somebody in the console would. Raises KeyError when it does not
-        exist.
-        """
+        """Edit an object behind Terraform's back, as somebody in the console would. Raises KeyError without one."""
         with self.transaction():
             attributes = self.get(kind, name)
             if attributes is None:
@@ -192,7 +186,7 @@ class Cloud:
         self, bucket: str | None = None, *, prefix: str = "", name: str | None = None, generations: bool = False
     ) -> list[Blob]:
         """Objects in buckets, by name; with `generations` the old ones too, oldest first."""
-        rows = self._connection.execute(
+        rows = self._rows(
             "SELECT bucket, name, generation, content, metadata, created, live FROM blobs"
             " WHERE bucket = coalesce(?, bucket) AND name = coalesce(?, name)"
             " AND substr(name, 1, length(?)) = ? AND live >= ?"

@@ -11,16 +11,20 @@ from rehearsal import bindings, plugins, web
 from rehearsal.cloud import Cloud
 from rehearsal.gcs import Storage
 from rehearsal.kubernetes import server
-from rehearsal.provider import Provider, served
+from rehearsal.provider import Provider, Schemas, served
 from rehearsal.rules.kind import Place
 from rehearsal.rules.registry import KINDS, SOURCES
 
 
-def provider(name: str, *, cloud: Cloud, place: Place, cache: Path) -> Provider:
-    """The stand-in of one provider, with the schemas of every type that has rules."""
+def schemas_of(name: str, cache: Path) -> Schemas:
+    """The schemas of every type of one provider that has rules."""
     names = [bindings.PROVIDER, *KINDS[name], *(bindings.DATA + source for source in SOURCES.get(name, {}))]
-    found = bindings.read(name, names, cache)
-    return Provider(cloud=cloud, place=place, schemas_=served(found), kinds=KINDS[name], sources=SOURCES.get(name, {}))
+    return served(bindings.read(name, names, cache))
+
+
+def provider(name: str, schemas: Schemas, *, cloud: Cloud, place: Place) -> Provider:
+    """The stand-in of one provider."""
+    return Provider(cloud=cloud, place=place, schemas_=schemas, kinds=KINDS[name], sources=SOURCES.get(name, {}))
 
 
 def answers(cloud: Cloud) -> Callable[[web.Request], web.Response]:
@@ -39,7 +43,9 @@ def main(folder: str, cache: str) -> int:
     cloud = Cloud(Path(folder) / "cloud.db")
     _, address = web.start(answers(cloud))
     place = Place(folder=Path(folder), address=address)
-    servers = {name: plugins.serve(provider(name, cloud=cloud, place=place, cache=Path(cache))) for name in KINDS}
+    servers = {
+        name: plugins.serve(provider(name, schemas_of(name, Path(cache)), cloud=cloud, place=place)) for name in KINDS
+    }
     addresses = {name: address for name, (_, address) in servers.items()}
     print(json.dumps({"reattach": plugins.reattach(addresses), "address": address}), flush=True)
     sys.stdin.read()

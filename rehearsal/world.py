@@ -80,6 +80,7 @@ class World:
     settings: Mapping[str, str] = field(default_factory=dict)
     _server: subprocess.Popen[str] | None = None
     _held: IO[str] | None = None
+    _cloud: Cloud | None = None
     _announced: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -89,7 +90,10 @@ class World:
 
     @property
     def cloud(self) -> Cloud:
-        return Cloud(self.folder / "cloud.db")
+        """The played cloud; it can be looked at also when the rehearsal is over."""
+        if self._cloud is None:
+            self._cloud = Cloud(self.folder / "cloud.db")
+        return self._cloud
 
     @property
     def address(self) -> str:
@@ -134,6 +138,9 @@ class World:
             self._server.communicate()
         if self._held is not None:
             self._held.close()
+        if self._cloud is not None:
+            self._cloud.close()
+            self._cloud = None
 
     def environment(self, **more: str) -> dict[str, str]:
         """The whole environment of every tool: nothing outside of this list reaches them."""

@@ -1,4 +1,4 @@
-"""GKE clusters and node pools: references, versions, names; what a delete needs; what the server decides."""
+"""GKE clusters: references, ranges, maintenance; what a delete needs; what the server decides."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from datetime import datetime
 from ipaddress import IPv4Network
 
 from rehearsal.cloud import Attributes
-from rehearsal.rules.addresses import addresses_are_left, pods_range_exists
 from rehearsal.rules.google import ApiError, Change, GoogleKind, one, reference
 from rehearsal.rules.iam import ACCOUNT
 from rehearsal.rules.kind import Client, Refusal
 from rehearsal.rules.network import NETWORK, SUBNET, SUBNET_PATH, network_of, ranges_of
-from rehearsal.rules.tpu import is_tpu, slice_is_whole
 
 GKE = "container.googleapis.com"
 CLUSTER = "google_container_cluster"
@@ -33,12 +31,6 @@ _MONITORED = (
 # How long an exclusion of this scope may last.
 # https://cloud.google.com/kubernetes-engine/docs/concepts/maintenance-windows-and-exclusions
 _EXCLUSION_DAYS = {"NO_UPGRADES": 30, "NO_MINOR_UPGRADES": 180, "NO_MINOR_OR_NODE_UPGRADES": 180}
-
-# Boot disks of machine families that take hyperdisk only.
-# https://cloud.google.com/compute/docs/disks/hyperdisks#machine-type-support
-_HYPERDISK_ONLY = ("n4-", "n4d-", "c4-", "c4a-", "c4d-", "x4-", "m4-", "ct6e-", "tpu7x-")
-# ... and that take none of it as a boot disk.
-_PERSISTENT_ONLY = ("n1-", "e2-", "f1-", "g1-", "n2-", "n2d-", "t2d-", "c2-", "c2d-", "ct5l-", "ct5lp-", "ct5p-")
 
 
 def name_is_valid(change: Change) -> None:
@@ -248,103 +240,6 @@ def cluster_values(change: Change) -> Attributes:
     }
 
 
-def cluster_exists(change: Change) -> None:
-    """https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools/create"""
-    if change.get(CLUSTER, cluster_of(change)) is None:
-        raise ApiError(404, f"Not found: {cluster_of(change)}.", "notFound")
-
-
-def cluster_of(change: Change) -> str:
-    """The full name of a node pool's cluster."""
-    return change.name.rsplit("/nodePools/", 1)[0]
-
-
-def identity_needs_the_cluster(change: Change) -> None:
-    """GKE_METADATA on nodes needs Workload Identity on the cluster.
-
-    https://cloud.google.com/kubernetes-engine/docs/how-to/workload-identity#option_2_node_pool_modification
-    """
-    mode = one(one(change.values, "node_config"), "workload_metadata_config").get("mode")
-    cluster = change.get(CLUSTER, cluster_of(change)) or {}
-    if mode == "GKE_METADATA" and not one(cluster, "workload_identity_config").get("workload_pool"):
-        raise ApiError(
-            400, "Workload metadata mode GKE_METADATA requires Workload Identity on the cluster.", "badRequest"
-        )
-
-
-def size_is_given_once(change: Change) -> None:
-    """An autoscaled pool has limits, another a size, and the limits are a range."""
-    scaling = one(change.values, "autoscaling")
-    count = change.values.get("node_count")
-    if scaling and isinstance(count, int) and change.prior is None:
-        raise ApiError(400, "node_count cannot be set on a node pool with autoscaling.", "badRequest")
-    low = scaling.get("min_node_count") or scaling.get("total_min_node_count") or 0
-    high = scaling.get("max_node_count") or scaling.get("total_max_node_count") or 0
-    if scaling and (high < 1 or low > high):
-        raise ApiError(400, f"Invalid autoscaling limits: minimum {low}, maximum {high}.", "badRequest")
-
-
-def slice_keeps_its_size(change: Change) -> None:
-    """A multi-host TPU slice cannot be resized.
-
-    https://cloud.google.com/kubernetes-engine/docs/concepts/tpus#multi-host
-    """
-    if change.prior is None or not one(change.prior, "placement_policy").get("tpu_topology"):
-        return
-    before, after = change.prior.get("node_count"), change.values.get("node_count")
-    if isinstance(after, int) and before != after:
-        raise ApiError(
-            400, f"A multi-host TPU slice node pool cannot be resized from {before} to {after} nodes.", "badRequest"
-        )
-
-
-def pods_per_node_are_possible(change: Change) -> None:
-    """8 to 256. https://cloud.google.com/kubernetes-engine/docs/how-to/flexible-pod-cidr"""
-    given = change.values.get("max_pods_per_node")
-    if isinstance(given, int) and not 8 <= given <= 256:
-        raise ApiError(400, f"max_pods_per_node {given} is not between 8 and 256.", "badRequest")
-
-
-def boot_disk_fits(change: Change) -> None:
-    """Newer machine families boot from hyperdisk only, older ones never."""
-    config = one(change.values, "node_config")
-    machine, disk = str(config.get("machine_type") or "e2-medium"), str(config.get("disk_type") or "")
-    if not isinstance(config.get("disk_type"), str) or not disk:
-        return
-    hyperdisk = disk.startswith("hyperdisk")
-    if (machine.startswith(_HYPERDISK_ONLY) and not hyperdisk) or (machine.startswith(_PERSISTENT_ONLY) and hyperdisk):
-        raise ApiError(400, f"{disk} cannot be used as a boot disk with machine type {machine}.", "badRequest")
-
-
-def pool_values(change: Change) -> Attributes:
-    """The server's part of a node pool; TPU hosts get their taint from GKE."""
-    cluster = change.get(CLUSTER, cluster_of(change)) or {}
-    config = one(change.values, "node_config")
-    machine = str(config.get("machine_type") or "")
-    first = change.values.get("initial_node_count")
-    count = first if isinstance(first, int) else 0
-    taints = [{"key": "google.com/tpu", "value": "present", "effect": "NO_SCHEDULE"}] if is_tpu(machine) else []
-    return {
-        "node_count": count,
-        "initial_node_count": change.values.get("node_count"),
-        "node_locations": cluster.get("node_locations"),
-        "version": cluster.get("node_version") or VERSION,
-        "max_pods_per_node": 110,
-        "node_config": [
-            {
-                "machine_type": "e2-medium",
-                "disk_size_gb": 100,
-                "disk_type": "pd-balanced",
-                "image_type": "COS_CONTAINERD",
-                "service_account": "default",
-                "effective_taints": taints,
-                "logging_variant": "DEFAULT",
-                "local_ssd_encryption_mode": "",
-            }
-        ],
-    }
-
-
 class Cluster:
     """data.google_container_cluster"""
 
@@ -360,8 +255,6 @@ class Cluster:
         return found | {"id": name, "project": project, "location": location}
 
 
-_SHARED = (name_is_valid, zones_are_in_the_region, nodes_account_exists, boot_disk_fits)
-
 KINDS = (
     GoogleKind(
         type_=CLUSTER,
@@ -370,7 +263,9 @@ KINDS = (
         service=GKE,
         exists="Already exists: {name}.",
         checks=(
-            *_SHARED,
+            name_is_valid,
+            zones_are_in_the_region,
+            nodes_account_exists,
             network_and_subnet_exist,
             secondary_ranges_exist,
             control_plane_range_is_free,
@@ -384,25 +279,6 @@ KINDS = (
         state_only=("deletion_protection", "remove_default_node_pool", "min_master_version"),
         labels="resource_labels",
         gone=cluster_takes_all_with_it,
-    ),
-    GoogleKind(
-        type_=POOL,
-        path="projects/{project}/locations/{location}/clusters/{cluster}/nodePools/{name}",
-        word="NodePool",
-        service=GKE,
-        exists="Already exists: {name}.",
-        checks=(
-            *_SHARED,
-            cluster_exists,
-            identity_needs_the_cluster,
-            size_is_given_once,
-            pods_per_node_are_possible,
-            slice_is_whole,
-            slice_keeps_its_size,
-            pods_range_exists,
-            addresses_are_left,
-        ),
-        computed=pool_values,
     ),
 )
 SOURCES = (Cluster(),)

@@ -18,7 +18,7 @@ from rehearsal.cloud import Attributes
 from rehearsal.kubernetes import controllers, server, webhooks
 from rehearsal.kubernetes.api import Api, merge
 from rehearsal.kubernetes.nodes import nodes
-from rehearsal.kubernetes.resources import CRD, NAMESPACE, crd
+from rehearsal.kubernetes.resources import CRD, JOBSET, NAMESPACE, crd
 from rehearsal.kubernetes.status import Status
 from rehearsal.rules import charts, kueue_configuration
 from rehearsal.rules.access import cluster_api
@@ -94,6 +94,8 @@ class Release:
         if client.cloud.get(KIND, _key(api, planned)) is not None:
             raise Refusal("installation failed", "cannot re-use a name that is still in use")
         _namespace(api, namespace, create=planned["create_namespace"] is True)
+        if chart.name == "kueue" and not api.exists(CRD, "", JOBSET[0].qualified):
+            client.warn("Kueue is installed before JobSet: its webhooks refuse JobSet's own jobs until they answer")
         return self._deploy(client, api, chart, block, planned, revision=1)
 
     def update(self, client: Client, block: Block, prior: Attributes, planned: Attributes) -> Attributes:

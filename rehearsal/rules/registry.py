@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rehearsal.rules import gke, helm, iam, kubernetes, network, project, services, storage
+from rehearsal.rules import gke, helm, iam, kubernetes, network, node_pools, project, services, storage
 from rehearsal.rules.kind import Kind, Source
 
 _GOOGLE: tuple[Kind, ...] = (
@@ -13,6 +13,7 @@ _GOOGLE: tuple[Kind, ...] = (
     *iam.KINDS,
     *storage.KINDS,
     *gke.KINDS,
+    *node_pools.KINDS,
     *services.KINDS,
 )
 

@@ -9,26 +9,33 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import json
 import re
 import shutil
 from dataclasses import dataclass, field
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from rehearsal import planning, schemas, values, web
 from rehearsal.cloud import Cloud
-from rehearsal.provider import Provider
+from rehearsal.provider import Provider, Schemas
 from rehearsal.rules.kind import Client, Kind, Place
 from rehearsal.rules.project import make_project
 from rehearsal.schemas import Block, NestedBlock
-from rehearsal.serve import answers, provider
+from rehearsal.serve import answers, provider, schemas_of
 from rehearsal.values import UNKNOWN, Dynamic, Unknown, Value
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CACHE = ROOT / ".venv" / "cache" / "rehearsal"
 
 _REFERENCE = re.compile(r"\$\{([^}]+)\}")
+
+
+@functools.cache
+def _schemas(provider: str) -> Schemas:
+    return schemas_of(provider, CACHE)
 
 
 @dataclass
@@ -62,14 +69,24 @@ class Played:
         self.cloud = Cloud(self.folder / "cloud.db")
         if not self.cloud.count():
             make_project(self.cloud, self.project, number=self.number, services=list(self.services))
-        self._web, address = web.start(answers(self.cloud))
-        self.place = Place(folder=self.folder, address=address)
+        self._web: ThreadingHTTPServer | None = None
+        self._place = Place(folder=self.folder)
         self.providers: dict[str, Provider] = {}
         self.warnings: list[str] = []
 
+    @property
+    def place(self) -> Place:
+        """With the address of a server that runs from now on; most tests do without."""
+        if self._web is None:
+            self._web, address = web.start(answers(self.cloud))
+            self._place = Place(folder=self.folder, address=address)
+        return self._place
+
     def close(self) -> None:
-        self._web.shutdown()
-        self._web.server_close()
+        if self._web is not None:
+            self._web.shutdown()
+            self._web.server_close()
+        self.cloud.close()
 
     def copy(self, folder: Path) -> Played:
         """The same world in another folder."""
@@ -80,7 +97,7 @@ class Played:
     def provider(self, type_: str) -> Provider:
         name = type_.split("_")[0]
         if name not in self.providers:
-            self.providers[name] = provider(name, cloud=self.cloud, place=self.place, cache=CACHE)
+            self.providers[name] = provider(name, _schemas(name), cloud=self.cloud, place=self._place)
         return self.providers[name]
 
     def deploy(self, stack: dict[str, Any]) -> None:
@@ -127,7 +144,8 @@ class Played:
         settings = {"project": self.project, "region": "us-east5", **self.settings.get("google", {})}
         if name != "google":
             settings = self.settings[name]
-        return Client(cloud=self.cloud, settings=settings, place=self.place, warn=self.warnings.append)
+        place = self.place if name == "helm" else self._place
+        return Client(cloud=self.cloud, settings=settings, place=place, warn=self.warnings.append)
 
     def _parts(self, item: Resource) -> tuple[Client, Kind, Block, Provider]:
         found = self.provider(item.type_)

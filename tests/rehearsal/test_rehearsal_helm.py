@@ -218,3 +218,12 @@ def test_set_and_values_are_part_of_the_plan(deployed: Played, tmp_path: Path) -
     planned, replaced = deployed.plan("helm_release.x", values=["greeting: bye"])
     assert (planned["values"], planned["status"], replaced) == (["greeting: bye"], "deployed", [])
     assert deployed.plan("helm_release.x", name="other")[1] == [("name",)]
+
+
+def test_kueue_before_jobset_is_a_warning(deployed: Played, api: Api) -> None:
+    deployed.destroy(KUEUE)
+    api.remove(api.get(CRD, "", "jobsets.jobset.x-k8s.io"))
+    deployed.apply(deployed.resources[KUEUE])
+    assert deployed.warnings == [
+        "Kueue is installed before JobSet: its webhooks refuse JobSet's own jobs until they answer"
+    ]

@@ -142,16 +142,17 @@ def test_a_rehearsal_killed_half_way_does_not_disturb_the_next(tmp_path: Path) -
 
 
 @whole
-def test_ctrl_c_ends_everything(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_everything(tmp_path: Path, number: signal.Signals, code: int) -> None:
     command = [sys.executable, "-m", "cli", "rehearse", "--folder", str(tmp_path / "w")]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         for line in running.stdout:
             if line.startswith("  foundation"):
                 break
-        running.send_signal(signal.SIGINT)
+        running.send_signal(number)
         _, errors = running.communicate(timeout=20)
-    assert (running.returncode, "Traceback" in errors) == (130, False)
+    assert (running.returncode, "Traceback" in errors) == (code, False)
     limit = time.monotonic() + 5
     while processes.recorded(tmp_path / "w" / "processes") and time.monotonic() < limit:
         time.sleep(0.05)
