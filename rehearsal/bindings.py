@@ -32,9 +32,7 @@ DATA = "data."  # prefix of a data source's name, as Terraform writes it: data.g
 _MARK = re.compile(r"^  // (\w+) - computed: (true|false), optional: (true|false), required: (true|false)$", re.M)
 _CLASS = re.compile(r"^export class (\w+) .*$", re.M)
 _HCL_FUNCTION = re.compile(r"^export function (\w+)ToHclTerraform\(", re.M)
-_HCL_ENTRY = re.compile(
-    r"^ +(\w+): \{\n +value: (.*),\n +isBlock: (true|false),\n +type: \"(\w+)\",\n +storageClassType: \"(\w+)\",$", re.M
-)
+_HCL_ENTRY = re.compile(r"^ +(\w+): \{\n +value: (.*),\n +isBlock: (true|false),\n +type: \"(\w+)\",$", re.M)
 _COMPLEX = re.compile(r"= new ((?:cdktf\.)?\w+)\(this, \"\w+\"(?:, (true|false))?\)")
 _GETTER = re.compile(r"this\.get(\w+)Attribute\(")
 _FIELD = re.compile(r"^  private _\w+\??: (.+?); *$", re.M)
@@ -84,9 +82,8 @@ def package(provider: str) -> str:
 def read(provider: str, names: Iterable[str], cache: Path) -> dict[str, Block]:
     """Schemas of `names` of one provider ("google"): resource types, "data.<type>", or "provider".
 
-    Reading takes seconds, so the answer is kept in the folder `cache`, under the version of the bindings. Raises
-    KeyError for a name that the
-        bindings do not have.
+    Reading takes a second or two, so the answer is kept in the folder `cache`, under the version of the bindings.
+    Raises KeyError for a name that the bindings do not have.
     """
     wanted = sorted(set(names))
     version = importlib.metadata.version(package(provider).replace("_", "-"))
@@ -165,7 +162,6 @@ class _Entry:
     value: str
     is_block: bool
     type_: str
-    storage: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -314,6 +310,6 @@ class _Text:
 
 def _entries(text: str) -> dict[str, _Entry]:
     return {
-        name: _Entry(value=value, is_block=is_block == "true", type_=type_, storage=storage)
-        for name, value, is_block, type_, storage in _HCL_ENTRY.findall(text)
+        name: _Entry(value=value, is_block=is_block == "true", type_=type_)
+        for name, value, is_block, type_ in _HCL_ENTRY.findall(text)
     }

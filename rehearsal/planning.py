@@ -19,8 +19,7 @@ def fill_unknown(block: Block, proposed: dict[str, Value], prior: dict[str, Valu
     """`proposed` with every computed attribute that has no value yet marked as unknown.
 
     Terraform proposes the configuration with prior values in place of computed ones; so what is null and computed is
-    new
-        unless the thing existed before (then the cloud had decided on null).
+    new unless the thing existed before (then the cloud had decided on null).
     """
     out = dict(proposed)
     if prior is None:

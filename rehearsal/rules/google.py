@@ -74,18 +74,19 @@ def nothing(_: Change) -> Attributes:
 class GoogleKind:
     """A Google resource type, declared rather than programmed.
 
-    path      its full name, with {attribute} in it; also its Terraform id and the form that import takes. With
-                  {number} in it the server gives the name, and the id in the state is what identifies it
-        word      what the provider calls it in errors: "Error creating Subnetwork: ..."
-        service   the API that must be on before anything happens to it
-        checks    rules for creating and updating; `removal` for deleting
-        computed  values that the server decides
-        known     values that the provider can plan before it asks the server
-        state_only attributes that the cloud does not have
-        gone      what else goes with it
-        replaced_by attributes that force replacement only sometimes
-        merges    creating what exists already changes nothing and is no error (a member of a role, a service that is
-        on)
+    path         its full name, with {attribute} in it; also its Terraform id and the form that import takes. With
+                 {number} in it the server gives the name, and the id in the state is what identifies it
+    word         what the provider calls it in errors: "Error creating Subnetwork: ..."
+    service      the API that must be on before anything happens to it
+    checks       rules for creating and updating; `removal` for deleting
+    computed     values that the server decides
+    known        values that the provider can plan before it asks the server
+    state_only   attributes that the cloud does not have
+    labels       the attribute that holds the labels
+    merges       creating what exists already is no error (a member of a role, a service that is on)
+    exists       Google's words where it is one
+    gone         what else goes with it
+    replaced_by  attributes that force replacement only sometimes
     """
 
     type_: str
