@@ -62,7 +62,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--keep", action="store_true", help="leave the environment deployed in the played cloud")
     parser.add_argument(
-        "--folder", type=Path, default=_FOLDER, help="where to work; emptied first (default: .venv/rehearsal)"
+        "--folder",
+        type=Path,
+        default=_FOLDER,
+        help="where to work: new, empty or a rehearsal's (default: .venv/rehearsal)",
     )
 
 
@@ -70,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     """0 when all parts went well; 1 with what is off; environment.Refused before anything starts."""
     environment = project.wanted()
 
-    from rehearsal.world import CannotStart, Project, World
+    from rehearsal.world import CannotStart, Lost, Project, World
 
     settings = environment.settings
     played = Project(
@@ -86,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         with world:
             return Show(world, environment).play(keep=args.keep)
-    except CannotStart as error:
+    except (CannotStart, Lost) as error:
         raise Failed(str(error)) from error
 
 
@@ -155,6 +158,7 @@ class Show:
 
     def _what_exists(self) -> None:
         from rehearsal import report
+        from rehearsal.jobs import quotas_off
 
         with self._part("What exists"):
             rows = report.by_stack(self.world.cloud, self.world.project.state_bucket)
@@ -164,6 +168,8 @@ class Show:
                 print(f"  {row.stack:{width}}  {row.resources:3} resources  {facts[0]}")
                 for fact in facts[1:]:
                     print(f"  {'':{width}}  {'':13}  {fact}")
+            for problem in quotas_off(self.world.cloud, self._cluster()):
+                self._wrong(problem)
 
     def _deploy_again(self) -> None:
         with self._part("Deploy again: nothing may change"):
@@ -181,13 +187,15 @@ class Show:
         from rehearsal.jobs import submit
 
         with self._part("Submit hello-tpu"):
-            team, group = self.environment.teams[0], self.environment.groups[0]
-            manifest = self.world.output / "manifests" / team.name / group.name / "hello-tpu.yaml"
+            team = self.environment.teams[0]
+            manifest = self.world.output / "manifests" / team.name / team.pools[0] / "hello-tpu.yaml"
             submitted = submit(self.world, self._cluster(), manifest)
             for line in submitted.lines:
                 print(f"  {line}")
             if not submitted.admitted:
                 self._wrong("hello-tpu is not admitted")
+            elif submitted.pods_without_node:
+                self._wrong(f"hello-tpu has {submitted.pods_without_node} pods that no node pool carries")
 
     def _refused_destroy(self) -> None:
         with self._part("Destroy while protected: must be refused"):

@@ -88,6 +88,7 @@ def run(
                     stacks.append(stack)
                     tell(stack)
                 if not ended:
+                    world.check()
                     time.sleep(_POLL_SECONDS)
         except BaseException:
             running.kill()  # nothing of this world is kept, so nobody waits for it to end well

@@ -11,6 +11,8 @@ from typing import Any
 
 import yaml
 
+from environment.admission.cluster import read_cluster
+from rehearsal.cloud import Cloud
 from rehearsal.kubernetes import server
 from rehearsal.kubernetes.api import Api
 from rehearsal.kubernetes.controllers import explain
@@ -19,6 +21,8 @@ from rehearsal.kubernetes.resources import ALL
 from rehearsal.report import counted
 from rehearsal.world import World
 
+_TPU = "google.com/tpu"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Submitted:
@@ -26,6 +30,7 @@ class Submitted:
 
     admitted: bool
     lines: list[str]
+    pods_without_node: int = 0
 
 
 def submit(world: World, cluster: str, manifest: Path) -> Submitted:
@@ -43,9 +48,25 @@ def submit(world: World, cluster: str, manifest: Path) -> Submitted:
     )
     assigned = workload["status"].get("admission", {}).get("podSetAssignments", [])
     lines = [f"created {body['kind']} {made['metadata']['namespace']}/{made['metadata']['name']}"]
+    without_node = 0
     for item in assigned:
-        lines.append(f"admitted: {item['name']}, {counted(item['count'], 'pod')}, on {_places(api, item)}")
-    return Submitted(admitted=bool(assigned), lines=[*explanation.lines(), *lines])
+        places, left = _places(api, item)
+        without_node += left
+        lines.append(f"admitted: {item['name']}, {counted(item['count'], 'pod')}, on {places}")
+    return Submitted(admitted=bool(assigned), lines=[*explanation.lines(), *lines], pods_without_node=without_node)
+
+
+def quotas_off(cloud: Cloud, cluster: str) -> list[str]:
+    """Flavors whose TPU quotas, of all ClusterQueues together, are not the chips of the nodes that they select."""
+    seen = read_cluster(Api(cloud, cluster).everything())
+    found = []
+    for flavor in seen.flavors.values():
+        quota = sum(seen.quota(queue, (flavor.name, _TPU)).nominal for queue in seen.cluster_queues)
+        selected = [node for node in nodes(cloud, cluster) if flavor.labels.items() <= node.labels.items()]
+        chips = sum(node.count * node.chips for node in selected)
+        if chips != quota:
+            found.append(f"flavor {flavor.name}: the quotas are {quota} chips, the nodes have {chips}")
+    return found
 
 
 def _create(world: World, cluster: str, body: dict[str, Any]) -> Any:
@@ -68,8 +89,8 @@ def _create(world: World, cluster: str, body: dict[str, Any]) -> Any:
         return json.load(error).get("message", str(error))
 
 
-def _places(api: Api, assignment: dict[str, Any]) -> str:
-    """The node pools that carry the flavors given to a pod set; a slice takes one whole."""
+def _places(api: Api, assignment: dict[str, Any]) -> tuple[str, int]:
+    """The node pools that carry the flavors given to a pod set, a slice taking one whole; and the pods left over."""
     flavors = set(assignment["flavors"].values())
     labels: dict[str, str] = {}
     for item in api.everything():
@@ -85,4 +106,4 @@ def _places(api: Api, assignment: dict[str, Any]) -> str:
             places.append(f"node pool {node.pool} in {node.zone} ({counted(taken, 'host')}{chips})")
     if left > 0:
         places.append(f"no node: {counted(left, 'pod')}")
-    return ", ".join(places)
+    return ", ".join(places), left

@@ -52,8 +52,16 @@ exit "$(cat "$log.code")"
 _TERRAFORM_RC = "provider_installation {\n}\n"
 
 
+# Says that a folder is a rehearsal's, and may be emptied for the next.
+_MARK = "rehearsal"
+
+
 class CannotStart(Exception):
     """Something is in the way of the rehearsal, and what to do about it."""
+
+
+class Lost(Exception):
+    """The played cloud went away in the middle of the rehearsal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,6 +178,12 @@ class World:
             **more,
         }
 
+    def check(self) -> None:
+        """Raises Lost when the server is gone: everything that asks it would wait."""
+        if self._server is not None and self._server.poll() is not None:
+            last = (self.folder / "server.log").read_text(errors="replace").strip()[-2000:]
+            raise Lost(f"the played cloud's server ended with exit code {self._server.returncode}; {last or 'no word'}")
+
     def write_environment(self) -> Path:
         """A file to source in a shell whose tools are to meet this world; they work as long as it does."""
         path = self.folder / "environment"
@@ -178,8 +192,11 @@ class World:
 
     def _lock(self) -> None:
         """One rehearsal at a time in a folder. The lock goes with this process, however that dies."""
-        self.folder.parent.mkdir(parents=True, exist_ok=True)
-        held = self.folder.with_name(self.folder.name + ".lock").open("w")
+        try:
+            self.folder.parent.mkdir(parents=True, exist_ok=True)
+            held = self.folder.with_name(self.folder.name + ".lock").open("w")
+        except OSError as error:
+            raise CannotStart(f"{self.folder} cannot be used: {error.strerror or error}") from error
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -187,10 +204,28 @@ class World:
             raise CannotStart(f"another rehearsal is running in {self.folder}; wait for it, or use --folder") from error
         self._held = held
 
+    def _empty(self) -> None:
+        """End and remove what an earlier rehearsal left; a folder of anything else is left alone."""
+        mark = self.folder / _MARK
+        try:
+            self.folder.mkdir(exist_ok=True)
+            if any(self.folder.iterdir()) and not mark.exists():
+                raise CannotStart(
+                    f"{self.folder} is not empty and not a rehearsal's; name a new folder, or an empty one"
+                )
+            processes.end(self.processes)
+            # The mark is there first and stays: a rehearsal killed in between can be cleared away by the next.
+            mark.touch()
+            for path in self.folder.iterdir():
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                elif path != mark:
+                    path.unlink()
+        except OSError as error:
+            raise CannotStart(f"{self.folder} cannot be used: {error.strerror or error}") from error
+
     def _prepare(self) -> None:
-        processes.end(self.processes)
-        if self.folder.exists():
-            shutil.rmtree(self.folder)
+        self._empty()
         for folder in (self.folder / "home", self.output, self.processes, self.logs):
             folder.mkdir(parents=True)
         (self.folder / "terraform.rc").write_text(_TERRAFORM_RC)

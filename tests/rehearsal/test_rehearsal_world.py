@@ -15,7 +15,7 @@ import pytest
 
 from environment.services import SERVICES
 from rehearsal import processes
-from rehearsal.world import CannotStart, Project, World
+from rehearsal.world import CannotStart, Lost, Project, World
 from tests.rehearsal.played import CACHE, ROOT
 
 needs_terraform = pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on the PATH")
@@ -190,3 +190,32 @@ def test_terraform_is_written_down_while_it_runs(tmp_path: Path) -> None:
         )
         assert "v" in done.stdout
         assert len(list(world.processes.iterdir())) == 2
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "thesis.txt").write_text("all of it")
+    with (
+        pytest.raises(CannotStart, match="is not empty and not a rehearsal's"),
+        world_in(tmp_path / "precious"),
+    ):
+        pass
+    assert (tmp_path / "precious" / "thesis.txt").read_text() == "all of it"
+
+
+def test_a_file_in_place_of_the_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CannotStart, match="file cannot be used"), world_in(tmp_path / "file"):
+        pass
+    with pytest.raises(CannotStart, match="below cannot be used"), world_in(tmp_path / "file" / "below"):
+        pass
+
+
+def test_a_server_that_died_is_noticed_with_its_last_words(tmp_path: Path) -> None:
+    with world_in(tmp_path / "w") as world:
+        world.check()
+        assert world._server is not None
+        world._server.kill()
+        world._server.wait()
+        with pytest.raises(Lost, match="server ended with exit code -9"):
+            world.check()
