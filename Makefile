@@ -1,7 +1,7 @@
 # Every target first installs what it needs into .venv, once (setup/). `make` alone lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup rehearse test test-rehearsals lint types bench test-providers snapshots clean
+.PHONY: help setup rehearse test test-slow lint types bench test-providers snapshots clean
 # One thing at a time: the targets share one environment, and two cores.
 .NOTPARALLEL:
 
@@ -30,8 +30,8 @@ types: setup  ## mypy, strictly (a minute and 4 GB the first time: the provider 
 bench: setup  ## Measure synthesis and a rehearsal, and write the table into README.md
 	@$(python) -m bench --write
 
-test-rehearsals: setup  ## Every environment of tests/cases, up and down in a played cloud with jobs running
-	@$(python) -m pytest -m rehearsal
+test-slow: setup  ## Every environment of tests/cases up and down with jobs running, and what else takes its time
+	@$(python) -m pytest -m slow
 
 test-providers: setup  ## init, validate and plan with the real Terraform providers, where they can be had
 	@$(python) -m pytest -m providers -rs

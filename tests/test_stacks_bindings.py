@@ -203,6 +203,7 @@ def test_the_hook_takes_the_lazy_index_only_where_a_provider_has_one(tmp_path: P
     assert node.stdout.split() == ["lazy-index", "index", "index"]
 
 
+@pytest.mark.slow
 def test_the_fast_way_synthesizes_the_same_bytes_as_the_plain_way(
     plain: tuple[subprocess.Popen[str], Path], tmp_path: Path
 ) -> None:

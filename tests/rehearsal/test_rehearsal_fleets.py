@@ -70,7 +70,7 @@ def fleet(fleet_once: Played, tmp_path: Path) -> Iterator[Played]:
     played.close()
 
 
-@pytest.mark.rehearsal
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_a_case_goes_up_stays_as_it_is_and_comes_down_with_jobs_running(
     case: str, synthesis: Synthesis, tmp_path: Path

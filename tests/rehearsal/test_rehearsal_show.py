@@ -22,7 +22,7 @@ from tests.rehearsal.played import CACHE, ROOT
 
 CLUSTER = "projects/my-project/locations/us-east5/clusters/tpu-cluster"
 
-whole = pytest.mark.rehearsal
+whole = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
