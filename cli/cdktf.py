@@ -14,6 +14,7 @@ from types import FrameType
 from cli import project
 from cli.explain import explain
 from cli.failure import Failed
+from cli.transcript import errors, transcript
 
 # Errors come last; a long deploy that redraws its progress would otherwise fill the memory.
 _KEPT_BYTES = 1_000_000
@@ -31,13 +32,27 @@ def run_cdktf(verb: str, stacks: Sequence[str], *, auto_approve: bool) -> int:
     # main.py needs this Python's packages, whichever is first on the PATH of the shell.
     environment = dict(os.environ, PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
     output = _Tail()
-    if sys.stdin and sys.stdin.isatty() and sys.stdout.isatty():
-        code = _in_terminal(command, environment, output)
+    run = _in_terminal if sys.stdin and sys.stdin.isatty() and sys.stdout.isatty() else _in_pipe
+    said = ""
+    if auto_approve:
+        with transcript(environment) as (recorded, file):
+            code = run(command, recorded, output)
+            said = file.read_text(errors="replace")
     else:
-        code = _in_pipe(command, environment, output)
-    if code and (explanation := explain(output.text())):
-        print(f"\n{explanation}", file=sys.stderr)
+        # cdktf finds Terraform's question in what Terraform writes to a terminal, so nothing may stand in between.
+        code = run(command, environment, output)
+    if code:
+        _tell(output.text(), said)
     return code
+
+
+def _tell(printed: str, said: str) -> None:
+    """The error that cdktf may have kept to itself, and what to do about it."""
+    kept = errors(said)
+    if kept and kept.splitlines()[0].split("Error: ")[1] not in printed:
+        print(f"\nTerraform said:\n{kept}", file=sys.stderr)
+    if explanation := explain(f"{printed}\n{said}"):
+        print(f"\n{explanation}", file=sys.stderr)
 
 
 def _cdktf() -> Path:

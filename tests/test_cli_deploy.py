@@ -79,6 +79,23 @@ def test_a_failure_keeps_its_output_and_exit_code_and_is_explained(
     assert "DELETION_PROTECTION=false tpuenv destroy" in shown.err
 
 
+def test_an_error_that_cdktf_does_not_print_is_told_and_explained(
+    python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """cdktf 0.21 often ends before it has printed what Terraform said."""
+    monkeypatch.setattr(sys, "executable", python)
+    terraform = tmp_path / "real terraform"
+    terraform.write_text(f"#!/bin/sh\necho planning $1\ncat >&2 <<'END'\n{REFUSAL}\nEND\nexit 3\n")
+    terraform.chmod(0o755)
+    monkeypatch.setenv("TERRAFORM_BINARY_NAME", str(terraform))
+    write_cdktf(python, '"$TERRAFORM_BINARY_NAME" destroy > /dev/null 2>&1', "exit $?")
+    assert main(["destroy", "--auto-approve"]) == 3
+    told = capfd.readouterr().err
+    assert "Terraform said:\nError: Instance cannot be destroyed" in told
+    assert "planning" not in told
+    assert "DELETION_PROTECTION=false tpuenv destroy" in told
+
+
 def test_an_unknown_failure_is_left_as_it_is(
     python: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
