@@ -333,7 +333,7 @@ def _mangled(draw: st.DrawFn) -> Object:
 
 
 @given(manifest=_mangled(), fleet=st.sampled_from(["one-team", "two-teams", "mixed"]))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_no_manifest_makes_a_traceback(manifest: Object, fleet: str) -> None:
     try:
         found = explain(_fleet(fleet), manifest)
@@ -344,7 +344,7 @@ def test_no_manifest_makes_a_traceback(manifest: Object, fleet: str) -> None:
 
 
 @given(manifest=_ANYTHING)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_nothing_else_makes_a_traceback_either(manifest: object) -> None:
     with pytest.raises(NotAWorkload):
         explain(_fleet("one-team"), manifest)

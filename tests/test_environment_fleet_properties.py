@@ -125,7 +125,7 @@ def test_any_text_with_much_of_yaml_in_it(text: str) -> None:
     outcome(f"tpu_pools:\n  dev: {text}\nteams: {{a: {text}}}")
 
 
-@settings(QUICK, max_examples=250)
+@settings(QUICK, max_examples=120)
 @given(SECTIONS)
 def test_any_values_of_the_keys_that_there_are(sections: tuple[list[tuple[str, str]], list[tuple[str, str]]]) -> None:
     pools, teams = ("".join(f"  {name}: {value}\n" for name, value in section) for section in sections)

@@ -15,7 +15,7 @@ from environment.settings import KEYS
 from environment.tpu import UnknownTpuType, slice_for, tpu_types
 from tests.loading import VALID, load_bytes, load_text
 
-QUICK = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 ROOT = Path(__file__).parent.parent
 
 NEARLY = st.sampled_from(

@@ -61,6 +61,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subprocess
     process.communicate()
 
 
+@pytest.mark.slow
 def test_only_the_resources_in_use_are_loaded_in_python_and_in_node(tmp_path: Path) -> None:
     counter = tmp_path / "a counter.cjs"
     counter.write_text(
