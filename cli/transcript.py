@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 
-# Terraform takes the place of the shell, so that signals and its exit code are its own.
+# Terraform takes the place of the shell, so that signals and its exit code are its own. When it ends, cdktf closes the
+# terminal it ran in, and the recorder must outlive that.
 _PROGRAM = """#!/bin/sh
 pipe={folder}/$$
 mkfifo "$pipe"
-tee -a -i {said} < "$pipe" &
+(trap '' HUP; exec tee -a -i {said}) < "$pipe" &
 exec {terraform} "$@" > "$pipe" 2>&1
 """
 

@@ -211,7 +211,7 @@ class World:
             self.folder.mkdir(exist_ok=True)
             if any(self.folder.iterdir()) and not mark.exists():
                 raise CannotStart(
-                    f"{self.folder} is not empty and not a rehearsal's; name a new folder, or an empty one"
+                    f"{self.folder} is not empty and not a rehearsal's; remove it, or name another with --folder"
                 )
             processes.end(self.processes)
             # The mark is there first and stays: a rehearsal killed in between can be cleared away by the next.
