@@ -1,0 +1,305 @@
+"""A Cloud Build file: read, and refused with the file's line and key wherever it says what is not played here.
+
+https://cloud.google.com/build/docs/build-config-file-schema. A key that the real Cloud Build knows and this does not is
+an error as well: what is not executed must not look as if it were. Stricter than Cloud Build, every substitution must
+be declared and used, whatever options.substitutionOption says (it is fixed at MUST_MATCH, the default of builds that no
+trigger starts).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from environment.yaml_text import NotYaml, Value, parse
+from rehearsal.cloudbuild.substitutions import BUILT_IN, OWN, resolved, substituted, used
+
+# Of a build that says none: one hour.
+TIMEOUT_SECONDS = 3600.0
+_LONGEST_SECONDS = 24 * 3600.0
+_START = "-"  # in waitFor: the start of the build
+_TEXT = "tag:yaml.org,2002:str"
+_FLAG = "tag:yaml.org,2002:bool"
+_DURATION = re.compile(r"(\d+(?:\.\d{1,9})?)s")
+
+# Known to Cloud Build and refused here, with the reason. Any other key is unknown to both.
+_REFUSED = {
+    "allowFailure": "a step that fails must fail the build",
+    "allowExitCodes": "a step that fails must fail the build",
+    "script": "write it into a program of the repository and call that",
+    "serviceAccount": "a build runs as the account of its trigger",
+}
+
+
+class NotABuild(Exception):
+    """All that is wrong with a file, a line each."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = list(problems)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """A step. `wait_for` is None for "all steps before", empty for "the start of the build"; `timeout` is seconds."""
+
+    number: int
+    name: str
+    id_: str = ""
+    entrypoint: str = ""
+    args: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    dir_: str = ""
+    wait_for: tuple[str, ...] | None = None
+    timeout: float | None = None
+
+    @property
+    def label(self) -> str:
+        """What the build's log calls it."""
+        return f"Step #{self.number} - {self.id_!r}" if self.id_ else f"Step #{self.number}"
+
+    def texts(self) -> Iterator[str]:
+        """All in which substitutions are made."""
+        yield from (self.name, self.entrypoint, self.dir_, *self.args, *self.env)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """A whole file. `timeout` is seconds; `substitutions` are the declared ones with their defaults."""
+
+    file: str
+    steps: tuple[Step, ...]
+    timeout: float = TIMEOUT_SECONDS
+    logs_bucket: str = ""
+    env: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    dynamic: bool = False
+    substitutions: Mapping[str, str] = field(default_factory=dict)
+
+    def texts(self) -> Iterator[str]:
+        """All in which substitutions are made."""
+        for step in self.steps:
+            yield from step.texts()
+        yield from (self.logs_bucket, *self.env, *self.images, *self.tags)
+
+    def filled(self, given: Mapping[str, str], built_in: Mapping[str, str]) -> Config:
+        """The file for one build, with what its trigger gives. Raises NotABuild for a substitution it does not know."""
+        unknown = sorted(given.keys() - self.substitutions.keys())
+        if unknown:
+            raise NotABuild([f"{self.file}: substitutions: {name} is given and not declared" for name in unknown])
+        try:
+            values = resolved({**self.substitutions, **given}, built_in, dynamic=self.dynamic)
+        except ValueError as error:
+            raise NotABuild([f"{self.file}: substitutions.{error}: uses itself"]) from None
+
+        def fill(texts: Sequence[str]) -> tuple[str, ...]:
+            return tuple(substituted(text, values) for text in texts)
+
+        steps = tuple(
+            Step(
+                number=step.number,
+                name=substituted(step.name, values),
+                id_=step.id_,
+                entrypoint=substituted(step.entrypoint, values),
+                args=fill(step.args),
+                env=fill(step.env),
+                dir_=substituted(step.dir_, values),
+                wait_for=step.wait_for,
+                timeout=step.timeout,
+            )
+            for step in self.steps
+        )
+        return Config(
+            file=self.file,
+            steps=steps,
+            timeout=self.timeout,
+            logs_bucket=substituted(self.logs_bucket, values),
+            env=fill(self.env),
+            images=fill(self.images),
+            tags=fill(self.tags),
+            dynamic=self.dynamic,
+            substitutions=values,
+        )
+
+
+def read(path: Path) -> Config:
+    """The file's build. Raises NotABuild."""
+    reader = _Reader(path.name)
+    try:
+        config = reader.config(parse(path.read_text(encoding="utf-8")))
+    except NotYaml as error:
+        raise NotABuild([f"{path.name}:{error.line}: the file {error}"]) from None
+    except OSError as error:
+        raise NotABuild([f"{path}: cannot be read: {error.strerror or error}"]) from error
+    if reader.problems:
+        raise NotABuild(reader.problems)
+    return config
+
+
+class _Reader:
+    """Reads values, and writes down what is wrong with them."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.problems: list[str] = []
+
+    def config(self, root: Value) -> Config:
+        found = self._fields(root, ("steps", "timeout", "logsBucket", "options", "substitutions", "images", "tags"))
+        steps = self._steps(found.get("steps"), root)
+        timeout = self._seconds(found.get("timeout")) or TIMEOUT_SECONDS
+        options = self._options(found.get("options"))
+        config = Config(
+            file=self.file,
+            steps=steps,
+            timeout=timeout,
+            logs_bucket=self._text(found.get("logsBucket")),
+            env=self._env(options.get("env")),
+            images=self._texts(found.get("images")),
+            tags=self._texts(found.get("tags")),
+            dynamic=self._flag(options.get("dynamicSubstitutions")),
+            substitutions=self._substitutions(found.get("substitutions")),
+        )
+        for step in steps:
+            if step.timeout and step.timeout > timeout:
+                self._wrong(root, f"{step.label} may take {step.timeout:g} s and the build only {timeout:g} s")
+        self._check_substitutions(config, found.get("substitutions") or root)
+        return config
+
+    def _options(self, value: Value | None) -> dict[str, Value]:
+        found = self._fields(value, ("logging", "substitutionOption", "dynamicSubstitutions", "env")) if value else {}
+        for key, only in (("logging", "GCS_ONLY"), ("substitutionOption", "MUST_MATCH")):
+            if key in found and self._text(found[key]) != only:
+                self._wrong(found[key], f"only {only} is played")
+        if value is None or "logging" not in found:
+            # https://cloud.google.com/build/docs/securing-builds/configure-user-specified-service-accounts
+            self.problems.append(
+                f"{self.file}: options.logging: is missing; builds that run as an account of ours need GCS_ONLY"
+            )
+        return found
+
+    def _steps(self, value: Value | None, root: Value) -> tuple[Step, ...]:
+        items = value.items if value else None
+        if not items:
+            self._wrong(value or root, "there are no steps")
+            return ()
+        steps: list[Step] = []
+        for number, item in enumerate(items):
+            each = replace(item, path=f"steps[{number}]")
+            steps.append(self._step(number, each, {step.id_ for step in steps}))
+        return tuple(steps)
+
+    def _step(self, number: int, item: Value, before: set[str]) -> Step:
+        keys = ("name", "id", "entrypoint", "args", "env", "dir", "waitFor", "timeout")
+        found = self._fields(item, keys)
+        id_ = self._text(found.get("id"))
+        if "name" not in found:
+            self._wrong(item, "names no image")
+        if id_ and (id_ in before or id_ == _START):
+            self._wrong(found["id"], f"{id_!r} is the id of a step before, or reserved")
+        waits = self._texts(found.get("waitFor"))
+        for other in waits:
+            if other != _START and other not in before:
+                self._wrong(found["waitFor"], f"no step before has the id {other!r}")
+        folder = self._text(found.get("dir"))
+        if folder.startswith("/") or ".." in Path(folder).parts:
+            self._wrong(found["dir"], "only folders of the workspace are played")
+        return Step(
+            number=number,
+            name=self._text(found.get("name")),
+            id_=id_,
+            entrypoint=self._text(found.get("entrypoint")),
+            args=self._texts(found.get("args")),
+            env=self._env(found.get("env")),
+            dir_=folder,
+            # An empty list is as good as none.
+            wait_for=tuple(other for other in waits if other != _START) if waits else None,
+            timeout=self._seconds(found.get("timeout")),
+        )
+
+    def _check_substitutions(self, config: Config, where: Value) -> None:
+        values = config.substitutions.values()
+        seen = {name for text in config.texts() for name in used(text)}
+        inside = {name for text in values for name in used(text)}
+        if any("$" in text for text in values) and not config.dynamic:
+            self._wrong(where, "a value has a $ in it, which needs options.dynamicSubstitutions: true")
+        for name in sorted(seen | inside):
+            if not name:
+                self._wrong(where, "somewhere in the file a $ begins no substitution; a plain one is written $$")
+            elif name not in BUILT_IN and name not in config.substitutions:
+                self._wrong(where, f"{name} is used and not declared")
+        for name in sorted(config.substitutions.keys() - seen - inside):
+            self._wrong(where, f"{name} is declared and not used")
+
+    def _substitutions(self, value: Value | None) -> dict[str, str]:
+        out = {}
+        for name, each in self._pairs(value):
+            if not OWN.fullmatch(name):
+                self._wrong(each, "own substitutions are named _LIKE_THIS: underscores, capital letters, digits")
+            out[name] = self._text(each)
+        return out
+
+    def _env(self, value: Value | None) -> tuple[str, ...]:
+        entries = self._texts(value)
+        for entry in entries:
+            if value and "=" not in entry:
+                self._wrong(value, f"{entry!r} is not NAME=VALUE")
+        return entries
+
+    def _fields(self, value: Value | None, known: Sequence[str]) -> dict[str, Value]:
+        """The values of a mapping's known keys; every other key is a problem."""
+        out = {}
+        for name, each in self._pairs(value):
+            if name in known:
+                out[name] = each
+            else:
+                self._wrong(each, f"is not played by the rehearsal; {_REFUSED.get(name, 'remove it')}")
+        return out
+
+    def _pairs(self, value: Value | None) -> list[tuple[str, Value]]:
+        if value is None:
+            return []
+        if value.pairs is None:
+            self._wrong(value, "is not a mapping of keys to values")
+            return []
+        names = [name for name, _ in value.pairs]
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            self._wrong(value, f"{name} is there twice")
+        return value.pairs
+
+    def _text(self, value: Value | None) -> str:
+        return self._scalar(value, _TEXT, "text; put it in quotes", str)
+
+    def _flag(self, value: Value | None) -> bool:
+        return self._scalar(value, _FLAG, "true or false", lambda text: text.lower() == "true")
+
+    def _scalar(self, value: Value | None, tag: str, words: str, make: Callable[[str], object]) -> Any:
+        if value is None:
+            return make("")
+        if value.text is None or value.node.tag != tag:
+            self._wrong(value, f"is not {words}")
+            return make("")
+        return make(value.text)
+
+    def _texts(self, value: Value | None) -> tuple[str, ...]:
+        if value is None:
+            return ()
+        if value.items is None:
+            self._wrong(value, "is not a list")
+            return ()
+        return tuple(self._text(item) for item in value.items)
+
+    def _seconds(self, value: Value | None) -> float | None:
+        if value is None:
+            return None
+        found = _DURATION.fullmatch(self._text(value))
+        if found is None or not 0 < float(found[1]) <= _LONGEST_SECONDS:
+            self._wrong(value, "is not a time such as 600s, of at most 86400s")
+            return None
+        return float(found[1])
+
+    def _wrong(self, value: Value, message: str) -> None:
+        self.problems.append(f"{self.file}:{value.line}: {value.path + ': ' if value.path else ''}{message}")
