@@ -42,7 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for command in _COMMANDS.values():
         command.add_parser(subparsers)
-    args = parser.parse_args(argv)
+    words, further = _split(sys.argv[1:] if argv is None else argv)
+    args = parser.parse_args(words, argparse.Namespace(further=further))
     try:
         code: int = _COMMANDS[args.command].run(args)
         if sys.stdout is not None:
@@ -61,3 +62,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return 130
     return code
+
+
+def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What is ours, and what is for cdktf: all that follows the first `--` of a command that runs it."""
+    if "--" not in words or words[0] not in ("deploy", "destroy"):
+        return list(words), []
+    end = list(words).index("--")
+    return list(words[:end]), list(words[end + 1 :])

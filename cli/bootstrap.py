@@ -41,7 +41,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    wanted = project.wanted()
+    wanted = project.real()
     # Not before the settings are known to be good: Google's libraries take a second to load.
     from cli.cloud import connect
 

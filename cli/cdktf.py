@@ -2,57 +2,57 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
 from cli import project
 from cli.explain import explain
 from cli.failure import Failed
-from cli.transcript import errors, transcript
 
 # Errors come last; a long deploy that redraws its progress would otherwise fill the memory.
 _KEPT_BYTES = 1_000_000
 
 
-def run_cdktf(verb: str, stacks: Sequence[str], *, auto_approve: bool) -> int:
-    """cdktf's exit code. `stacks` may hold further arguments of cdktf; without any stack it is all of them."""
-    project.wanted()  # Refuses wrong settings in one line each; cdktf would wrap them in its own error.
-    if not auto_approve and not (sys.stdin and sys.stdin.isatty()):
+def add_parser(
+    subparsers: argparse._SubParsersAction[argparse.ArgumentParser], verb: str, *, description: str, examples: str
+) -> None:
+    """The arguments of `tpuenv deploy` and `tpuenv destroy`."""
+    parser = subparsers.add_parser(
+        verb,
+        help=f"cdktf {verb} '*', and an explanation if it fails",
+        description=description,
+        epilog=f"examples:\n{examples}\nWhat follows a lone -- goes to cdktf as it is.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("stacks", nargs="*", metavar="STACK", help="only these; all of them if none is named")
+    parser.add_argument("--auto-approve", action="store_true", help="do not ask before each stack")
+
+
+def run(args: argparse.Namespace) -> int:
+    """cdktf's exit code. `args.further` is what came after the `--`."""
+    project.real()  # Refuses wrong settings in one line each; cdktf would wrap them in its own error.
+    at_terminal = bool(sys.stdin and sys.stdin.isatty())
+    if not args.auto_approve and not at_terminal:
         raise Failed(
-            f"{verb}: there is no terminal to approve the plan at; add --auto-approve if you know what it does"
+            f"{args.command}: there is no terminal to approve the plan at; add --auto-approve if you know what it does"
         )
-    all_stacks = [] if any(not stack.startswith("-") for stack in stacks) else ["*"]
-    command = [str(_cdktf()), verb, *all_stacks, *stacks, *(["--auto-approve"] if auto_approve else [])]
+    approved = ["--auto-approve"] if args.auto_approve else []
+    command = [str(_cdktf()), args.command, *(args.stacks or ["*"]), *args.further, *approved]
     # main.py needs this Python's packages, whichever is first on the PATH of the shell.
-    environment = dict(os.environ, PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    start = _in_terminal if at_terminal and sys.stdout.isatty() else _in_pipe
     output = _Tail()
-    run = _in_terminal if sys.stdin and sys.stdin.isatty() and sys.stdout.isatty() else _in_pipe
-    said = ""
-    if auto_approve:
-        with transcript(environment) as (recorded, file):
-            code = run(command, recorded, output)
-            said = file.read_text(errors="replace")
-    else:
-        # cdktf finds Terraform's question in what Terraform writes to a terminal, so nothing may stand in between.
-        code = run(command, environment, output)
-    if code:
-        _tell(output.text(), said)
-    return code
-
-
-def _tell(printed: str, said: str) -> None:
-    """The error that cdktf may have kept to itself, and what to do about it."""
-    kept = errors(said)
-    if kept and kept.splitlines()[0].split("Error: ")[1] not in printed:
-        print(f"\nTerraform said:\n{kept}", file=sys.stderr)
-    if explanation := explain(f"{printed}\n{said}"):
+    code = start(command, output)
+    if code and (explanation := explain(output.text())):
         print(f"\n{explanation}", file=sys.stderr)
+    return code
 
 
 def _cdktf() -> Path:
@@ -78,7 +78,7 @@ class _Tail:
         return self._bytes.decode(errors="replace")
 
 
-def _in_pipe(command: Sequence[str], environment: Mapping[str, str], output: _Tail) -> int:
+def _in_pipe(command: Sequence[str], output: _Tail) -> int:
     """For pipelines and logs. An interrupt reaches cdktf too, and is waited out: Terraform frees its lock then."""
 
     def leave_it_to_cdktf(_number: int, _frame: FrameType | None) -> None:
@@ -86,9 +86,7 @@ def _in_pipe(command: Sequence[str], environment: Mapping[str, str], output: _Ta
 
     before = signal.signal(signal.SIGINT, leave_it_to_cdktf)
     try:
-        with subprocess.Popen(
-            command, cwd=project.ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        ) as running:
+        with subprocess.Popen(command, cwd=project.ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as running:
             assert running.stdout is not None
             while chunk := os.read(running.stdout.fileno(), 65536):
                 output.add(chunk)
@@ -99,7 +97,7 @@ def _in_pipe(command: Sequence[str], environment: Mapping[str, str], output: _Ta
         signal.signal(signal.SIGINT, before)
 
 
-def _in_terminal(command: Sequence[str], environment: Mapping[str, str], output: _Tail) -> int:
+def _in_terminal(command: Sequence[str], output: _Tail) -> int:
     """cdktf asks for approval only at a terminal, so it gets one of its own, as large as ours, which is read here."""
     import fcntl
     import pty
@@ -114,6 +112,5 @@ def _in_terminal(command: Sequence[str], environment: Mapping[str, str], output:
         output.add(chunk)
         return chunk
 
-    os.environ.update(environment)
     os.chdir(project.ROOT)
     return os.waitstatus_to_exitcode(pty.spawn(list(command), read))

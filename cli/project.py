@@ -14,6 +14,13 @@ ROOT = Path(__file__).resolve().parent.parent
 # Names the folder of vars.env and fleet.yaml, where one checkout serves several environments.
 FOLDER = "TPUENV_FOLDER"
 
+# PROJECT_ID in the vars.env that comes with the project.
+EXAMPLE = "my-project"
+
+# Where Terraform keeps the state, if not at Google: only a rehearsal sets it.
+# https://developer.hashicorp.com/terraform/language/backend/gcs
+_PLAYED = "GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT"
+
 
 def folder() -> Path:
     """Where vars.env and fleet.yaml are."""
@@ -25,4 +32,14 @@ def wanted() -> environment.Environment:
     found = environment.load(folder() / "vars.env", os.environ, fleet=folder() / "fleet.yaml")
     for warning in found.warnings:
         print(f"warning: {warning}", file=sys.stderr)
+    return found
+
+
+def real() -> environment.Environment:
+    """What is `wanted`, for a command that goes to Google Cloud: not the example's project, unless it is played."""
+    found = wanted()
+    if found.settings.project_id == EXAMPLE and not os.environ.get(_PLAYED):
+        raise environment.Refused(
+            (f"PROJECT_ID: '{EXAMPLE}' is the example's; set it in vars.env to the id of your Google Cloud project",)
+        )
     return found

@@ -82,14 +82,25 @@ def write_command(layout: Layout) -> None:
     """`.venv/bin/cdktf`: the CLI on the environment's Node, with the environment's python and terraform first on PATH.
 
     It asks HashiCorp's checkpoint service nothing unless CHECKPOINT_DISABLE says otherwise: the CLI is archived, so
-    there is no news, and without a network each command would wait for it.
+    there is no news, and without a network each command would wait for it. It runs Terraform, the one that
+    TERRAFORM_BINARY_NAME names if it is set, through `.venv/bin/terraform-for-cdktf`.
     """
     cli = layout.node_modules / "cdktf-cli" / "bundle" / "bin" / "cdktf"
+    terraform = layout.bin / "terraform-for-cdktf"
+    write_program(
+        terraform,
+        "#!/bin/sh\n"
+        '[ -t 1 ] || exec "$TPUENV_TERRAFORM" "$@"\n'
+        f"exec {shlex.quote(str(layout.python))} -IS {shlex.quote(str(layout.root / 'setup' / 'held_terminal.py'))} "
+        '"$TPUENV_TERRAFORM" "$@"\n',
+    )
     write_program(
         layout.bin / "cdktf",
         "#!/bin/sh\n"
         f"PATH={shlex.quote(str(layout.bin))}:$PATH\n"
         "CHECKPOINT_DISABLE=${CHECKPOINT_DISABLE-1}\n"
-        "export PATH CHECKPOINT_DISABLE\n"
+        "TPUENV_TERRAFORM=${TERRAFORM_BINARY_NAME:-terraform}\n"
+        f"TERRAFORM_BINARY_NAME={shlex.quote(str(terraform))}\n"
+        "export PATH CHECKPOINT_DISABLE TPUENV_TERRAFORM TERRAFORM_BINARY_NAME\n"
         f'exec {shlex.quote(str(layout.node))} {shlex.quote(str(cli))} "$@"\n',
     )

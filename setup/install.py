@@ -82,7 +82,7 @@ STEPS = (
         doing="Commands",
         inputs=lambda layout: [*packages.inputs(layout), *_own_files(layout)],
         install=_install_commands,
-        made=lambda layout: [layout.bin / "cdktf", layout.bin / "tpuenv"],
+        made=lambda layout: [layout.bin / name for name in ("cdktf", "terraform-for-cdktf", "tpuenv")],
     ),
     Step(
         name="warm-up",

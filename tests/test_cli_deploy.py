@@ -23,7 +23,7 @@ calls for this resource to be destroyed."""
 
 @pytest.fixture
 def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("PROJECT_ID", "my-project")
+    monkeypatch.setenv("PROJECT_ID", "some-project")
     return str(tmp_path / "python")
 
 
@@ -55,7 +55,12 @@ def read_terminal(terminal: int) -> bytes:
             ["deploy", "--auto-approve", "queues", "--", "--ignore-missing-stack-dependencies"],
             "deploy queues --ignore-missing-stack-dependencies --auto-approve",
         ),
+        (
+            ["deploy", "queues", "--auto-approve", "--", "--ignore-missing-stack-dependencies"],
+            "deploy queues --ignore-missing-stack-dependencies --auto-approve",
+        ),
         (["deploy", "--auto-approve", "--", "--parallelism=1"], "deploy * --parallelism=1 --auto-approve"),
+        (["destroy", "--auto-approve", "--", "--a", "--", "b"], "destroy * --a -- b --auto-approve"),
     ],
 )
 def test_cdktf_gets_the_stacks_or_all_of_them(
@@ -79,23 +84,6 @@ def test_a_failure_keeps_its_output_and_exit_code_and_is_explained(
     assert "DELETION_PROTECTION=false tpuenv destroy" in shown.err
 
 
-def test_an_error_that_cdktf_does_not_print_is_told_and_explained(
-    python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """cdktf 0.21 often ends before it has printed what Terraform said."""
-    monkeypatch.setattr(sys, "executable", python)
-    terraform = tmp_path / "real terraform"
-    terraform.write_text(f"#!/bin/sh\necho planning $1\ncat >&2 <<'END'\n{REFUSAL}\nEND\nexit 3\n")
-    terraform.chmod(0o755)
-    monkeypatch.setenv("TERRAFORM_BINARY_NAME", str(terraform))
-    write_cdktf(python, '"$TERRAFORM_BINARY_NAME" destroy > /dev/null 2>&1', "exit $?")
-    assert main(["destroy", "--auto-approve"]) == 3
-    told = capfd.readouterr().err
-    assert "Terraform said:\nError: Instance cannot be destroyed" in told
-    assert "planning" not in told
-    assert "DELETION_PROTECTION=false tpuenv destroy" in told
-
-
 def test_an_unknown_failure_is_left_as_it_is(
     python: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -114,6 +102,27 @@ def test_an_error_at_the_end_of_a_long_output_is_explained(
     shown = capfd.readouterr()
     assert len(shown.out) > 5_000_000
     assert "DELETION_PROTECTION=false" in shown.err
+
+
+@pytest.mark.parametrize("command", ["bootstrap", "deploy", "destroy"])
+def test_the_examples_project_is_not_taken_for_somebodys(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    monkeypatch.setenv("PROJECT_ID", "my-project")
+    monkeypatch.delenv("GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", raising=False)
+    assert main([command]) == 2
+    assert capsys.readouterr().err.startswith("PROJECT_ID: 'my-project' is the example's; set it in vars.env")
+
+
+def test_the_examples_project_is_good_enough_for_a_played_cloud(
+    python: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PROJECT_ID", "my-project")
+    monkeypatch.setenv("GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", "http://127.0.0.1:9/storage/v1/")
+    monkeypatch.setattr(sys, "executable", python)
+    write_cdktf(python, "echo started")
+    assert main(["deploy", "--auto-approve"]) == 0
+    assert capfd.readouterr().out == "started\n"
 
 
 def test_without_a_terminal_it_wants_the_approval_beforehand(python: str) -> None:

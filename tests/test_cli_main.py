@@ -71,7 +71,7 @@ def test_an_interrupt_is_one_line_and_130(tmp_path: Path) -> None:
     key.write_text('{"type": "authorized_user", "client_id": "a", "client_secret": "b", "refresh_token": "c"}')
     with socket.create_server(("127.0.0.1", 0)) as silent:
         proxy = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        variables = {"PROJECT_ID": "my-project", "GOOGLE_APPLICATION_CREDENTIALS": str(key), "HTTPS_PROXY": proxy}
+        variables = {"PROJECT_ID": "some-project", "GOOGLE_APPLICATION_CREDENTIALS": str(key), "HTTPS_PROXY": proxy}
         with subprocess.Popen(
             [sys.executable, "-m", "cli", "bootstrap"], cwd=ROOT, env=os.environ | variables | {"NO_PROXY": ""},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

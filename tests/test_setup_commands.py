@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,7 @@ def layout(tmp_path: Path) -> Layout:
     layout.bin.mkdir(parents=True)
     layout.python.symlink_to(sys.executable)
     program = "import json, os, sys; print(json.dumps([sys.argv[1:], dict(os.environ)]))"
-    layout.node.write_text(f"#!/bin/sh\nexec '{sys.executable}' -c '{program}' \"$@\"\n")
+    layout.node.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c {shlex.quote(program)} "$@"\n')
     layout.node.chmod(0o755)
     (commands,) = (step for step in STEPS if step.name == "commands")
     commands.install(layout)
@@ -45,6 +46,18 @@ def test_cdktf_asks_the_checkpoint_service_when_told_to(layout: Layout) -> None:
     settings = {**os.environ, "CHECKPOINT_DISABLE": ""}
     out = subprocess.run([layout.bin / "cdktf"], env=settings, capture_output=True, text=True, check=True)
     assert json.loads(out.stdout)[1]["CHECKPOINT_DISABLE"] == ""
+
+
+@pytest.mark.parametrize(("set_to", "runs"), [(None, "terraform"), ("", "terraform"), ("tofu", "tofu")])
+def test_cdktf_runs_terraform_through_the_environments_own_program(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch, set_to: str | None, runs: str
+) -> None:
+    monkeypatch.delenv("TERRAFORM_BINARY_NAME", raising=False)
+    if set_to is not None:
+        monkeypatch.setenv("TERRAFORM_BINARY_NAME", set_to)
+    environment = json.loads(subprocess.run([layout.bin / "cdktf"], capture_output=True, check=True).stdout)[1]
+    assert environment["TERRAFORM_BINARY_NAME"] == str(layout.bin / "terraform-for-cdktf")
+    assert environment["TPUENV_TERRAFORM"] == runs
 
 
 def test_tpuenv_runs_the_projects_program_wherever_it_is_called(layout: Layout, tmp_path: Path) -> None:
