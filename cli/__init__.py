@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cli import bootstrap, check, deploy, destroy, rehearse
+from cli import bootstrap, check, deploy, destroy, plan, rehearse
 from cli.failure import Failed
 from environment import Refused
 
@@ -15,6 +15,7 @@ _COMMANDS = {
     "rehearse": rehearse,
     "check": check,
     "bootstrap": bootstrap,
+    "plan": plan,
     "deploy": deploy,
     "destroy": destroy,
 }

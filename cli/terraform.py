@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -89,21 +89,10 @@ class Terraform:
         """The finished process, with what it wrote to stdout and stderr together; `shown` prints that as it comes.
 
         An interrupt or SIGTERM goes on to Terraform and is waited out: it saves the state and frees its lock then.
+        After that the signal does to this process what it does without Terraform.
         """
         said: list[str] = []
-        with (
-            subprocess.Popen(
-                [_program(), *arguments],
-                cwd=self.stack.folder,
-                env={**environment(), "TF_IN_AUTOMATION": "1", "TF_INPUT": "0", "CHECKPOINT_DISABLE": "1", **self.more},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-            ) as running,
-            _passing_on(running),
-        ):
+        with self._start(*arguments, errors=subprocess.STDOUT) as running, _passing_on(running):
             assert running.stdout is not None
             for line in running.stdout:
                 said.append(line)
@@ -111,18 +100,49 @@ class Terraform:
                     print(line, end="", flush=True)
         return subprocess.CompletedProcess(running.args, running.returncode, "".join(said))
 
+    def read(self, *arguments: str) -> str:
+        """What a command wrote to stdout alone, as JSON is. Raises Failed with its words when it fails."""
+        with self._start(*arguments, errors=subprocess.PIPE) as running, _passing_on(running):
+            said, errors = running.communicate()
+        if running.returncode:
+            raise Failed(f"{self.stack.name}: terraform {arguments[0]} failed:\n{(errors or said).strip()}")
+        return said
+
+    def _start(self, *arguments: str, errors: int) -> subprocess.Popen[str]:
+        """In a session of its own: at a terminal an interrupt would reach Terraform twice, and twice means at once."""
+        return subprocess.Popen(
+            [_program(), *arguments],
+            cwd=self.stack.folder,
+            env={**environment(), "TF_IN_AUTOMATION": "1", "TF_INPUT": "0", "CHECKPOINT_DISABLE": "1", **self.more},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+
 
 @contextmanager
 def _passing_on(running: subprocess.Popen[str]) -> Iterator[None]:
+    """Interrupts Terraform's whole group, as a terminal would: what wraps Terraform, and its providers, know that."""
+    came: list[int] = []
+
     def pass_on(number: int, _frame: FrameType | None) -> None:
-        running.send_signal(number)
+        if not came:
+            with suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGINT)
+        came.append(number)
 
     before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
+        running.wait()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    if came:
+        signal.raise_signal(came[0])
 
 
 def _program() -> str:
