@@ -21,6 +21,10 @@ SERVICES: Mapping[str, str] = MappingProxyType(
         "aiplatform.googleapis.com": "Vertex AI TensorBoard",
         "logging.googleapis.com": "logs of nodes, pods and the control plane",
         "monitoring.googleapis.com": "metrics of nodes, and managed Prometheus",
+        "cloudbuild.googleapis.com": "the pipeline, and building its image",
+        # https://cloud.google.com/build/docs/automating-builds/github/connect-repo-github#before_you_begin
+        "secretmanager.googleapis.com": "the token of the pipeline's connection to the repository",
+        "cloudscheduler.googleapis.com": "the pipeline's nightly drift check",
     }
 )
 """Name of the service -> what needs it. None is ever switched off again: other users of the project may need it too."""

@@ -71,6 +71,9 @@ class Settings:
     tf_state_prefix: str = field(metadata=_optional(values.state_prefix))
     chart_repository: str = field(metadata=_optional(values.chart_repository))
     image_registry: str = field(metadata=_optional(values.image_registry))
+    build_repository: str = field(metadata=_optional(values.build_repository))
+    build_branch: str = field(metadata=_key("main", values.branch))
+    builder_image: str = field(metadata=_optional(values.pinned_image))
 
 
 KEYS = tuple(each.name.upper() for each in dataclasses.fields(Settings))
@@ -175,6 +178,24 @@ def conflicts(settings: Settings) -> Iterator[Problem]:
             "DELETION_PROTECTION=false, to keep it set DESTROY_DATA=false",
         )
     yield from _exclusion_conflicts(settings.maintenance_exclusion_start, settings.maintenance_exclusion_end)
+    if settings.build_repository:
+        yield from _pipeline_conflicts(settings)
+
+
+def _pipeline_conflicts(settings: Settings) -> Iterator[Problem]:
+    if not settings.builder_image:
+        yield Problem(
+            keys=("BUILDER_IMAGE", "BUILD_REPOSITORY"),
+            message="is empty while BUILD_REPOSITORY is set; build the image that the builds run in (README.md, "
+            "Pipeline) and write its name with its digest, or leave BUILD_REPOSITORY empty",
+        )
+    project = values.repository_parts(settings.build_repository)["project"]
+    if project not in (settings.project_id, settings.project_number):
+        yield Problem(
+            keys=("BUILD_REPOSITORY", "PROJECT_ID"),
+            message=f"is connected to project '{project}', and triggers of PROJECT_ID '{settings.project_id}' cannot "
+            "use that; connect the repository in this project",
+        )
 
 
 def _exclusion_conflicts(start: datetime | None, end: datetime | None) -> Iterator[Problem]:

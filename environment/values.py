@@ -193,6 +193,58 @@ def image_registry(text: str) -> str:
     )
 
 
+_REPOSITORY = (
+    r"projects/(?P<project>[a-z0-9-]{1,30})/locations/(?P<location>[a-z0-9-]{1,40})"
+    r"/connections/(?P<connection>[A-Za-z0-9_-]{1,63})/repositories/(?P<repository>[A-Za-z0-9._-]{1,100})"
+)
+
+
+def build_repository(text: str) -> str:
+    """A repository of the 2nd generation. https://cloud.google.com/build/docs/repositories"""
+    if re.match("(https?|ssh)://|git@", text):
+        raise ValueError(
+            "is the address of a Git repository; connect it to Cloud Build and write the connection's name for it, "
+            "projects/PROJECT/locations/REGION/connections/CONNECTION/repositories/NAME"
+        )
+    _matching(
+        text,
+        _REPOSITORY,
+        "is not a repository of Cloud Build's 2nd generation; write "
+        "projects/PROJECT/locations/REGION/connections/CONNECTION/repositories/NAME, as `gcloud builds repositories "
+        "list` shows it",
+    )
+    location = repository_parts(text)["location"]
+    if not re.fullmatch(_REGION, location):
+        raise ValueError(f"is in location '{location}', where triggers cannot be; connect it in a region")
+    return text
+
+
+def repository_parts(text: str) -> dict[str, str]:
+    """`project`, `location`, `connection` and `repository` of a name that `build_repository` takes."""
+    match = re.fullmatch(_REPOSITORY, text)
+    return match.groupdict() if match else {}
+
+
+def branch(text: str) -> str:
+    """https://git-scm.com/docs/git-check-ref-format, without the names that only escaping makes safe."""
+    wrong = "is not a branch; use letters, digits, dots, underscores and hyphens, with single slashes between them"
+    _matching(text, r"[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*", wrong)
+    if ".." in text or any(part.endswith((".", ".lock")) for part in text.split("/")):
+        raise ValueError(wrong)
+    return text
+
+
+def pinned_image(text: str) -> str:
+    if "@" not in text:
+        raise ValueError("names no digest, so it may be another image tomorrow; add @sha256: and its 64 digits")
+    return _matching(
+        text,
+        r"[a-z0-9][a-z0-9.-]*(:[1-9][0-9]{0,4})?(/[a-z0-9][a-z0-9._-]*)+(:[A-Za-z0-9_][A-Za-z0-9._-]*)?"
+        r"@sha256:[0-9a-f]{64}",
+        "is not an image with its digest; write host/path/name@sha256: and 64 digits from 0 to f",
+    )
+
+
 def _matching(text: str, pattern: str, wrong: str) -> str:
     if re.fullmatch(pattern, text):
         return text

@@ -6,13 +6,16 @@ create.
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 from cdktf import App
 
 from environment import Environment
+from stacks.base import EnvironmentStack
 from stacks.cluster import Cluster
 from stacks.foundation import Foundation
+from stacks.pipeline import Pipeline
 from stacks.platform import Platform
 from stacks.queues import Queues
 from stacks.tpu_node_pools import TpuNodePools
@@ -29,11 +32,10 @@ def app(environment: Environment, folder: Path) -> App:
     platform = Platform(result, "platform", environment=environment)
     tpu_node_pools = TpuNodePools(result, "tpu-node-pools", environment=environment)
     queues = Queues(result, "queues", environment=environment)
-    for before, stack in (
-        (foundation, cluster),
-        (cluster, platform),
-        (platform, tpu_node_pools),
-        (tpu_node_pools, queues),
-    ):
+    line: list[EnvironmentStack] = [foundation, cluster, platform, tpu_node_pools, queues]
+    if environment.settings.build_repository:
+        # What its identities may do follows from the others, so it is made last; a person deploys it early.
+        line.insert(1, Pipeline(result, "pipeline", environment=environment, stacks=[*line]))
+    for before, stack in itertools.pairwise(line):
         stack.add_dependency(before)
     return result

@@ -1,0 +1,229 @@
+"""Cloud Build delivers the environment: who plans, who deploys, what starts the builds, where they write.
+
+Whose code must never run as the deploy identity: a pull request's. A trigger runs cloudbuild/*.yaml as the commit has
+it, so whoever opens a pull request writes the program, and what keeps it apart is the account alone:
+
+- the plan trigger, the only one that pull requests start, runs as the plan account;
+- the deploy trigger runs what is on BUILD_BRANCH, after a push to it and a person's approval;
+- the plan account reads. It acts as nobody else, starts no trigger, approves nothing, and cannot write the state.
+
+A person deploys this stack; the builds have no permissions here, so none can widen its own identity.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from cdktf_cdktf_provider_google.artifact_registry_repository_iam_member import ArtifactRegistryRepositoryIamMember
+from cdktf_cdktf_provider_google.cloud_scheduler_job import (
+    CloudSchedulerJob,
+    CloudSchedulerJobHttpTarget,
+    CloudSchedulerJobHttpTargetOauthToken,
+)
+from cdktf_cdktf_provider_google.cloudbuild_trigger import (
+    CloudbuildTrigger,
+    CloudbuildTriggerApprovalConfig,
+    CloudbuildTriggerGitFileSource,
+    CloudbuildTriggerRepositoryEventConfig,
+    CloudbuildTriggerRepositoryEventConfigPullRequest,
+    CloudbuildTriggerRepositoryEventConfigPush,
+    CloudbuildTriggerSourceToBuild,
+)
+from cdktf_cdktf_provider_google.service_account import ServiceAccount
+from cdktf_cdktf_provider_google.storage_bucket import (
+    StorageBucket,
+    StorageBucketLifecycleRule,
+    StorageBucketLifecycleRuleAction,
+    StorageBucketLifecycleRuleCondition,
+    StorageBucketSoftDeletePolicy,
+)
+from constructs import Construct
+
+from environment import Environment
+from environment.values import repository_parts
+from stacks.base import EnvironmentStack
+from stacks.identities import DEPLOY, PLAN, SCHEDULER, Identities
+
+# Long enough to look into a release of last quarter; the state's old versions and the commits tell the rest.
+KEPT_DAYS = 90
+
+# The builds write their own logs and records, so they could delete them too; what they delete can be brought back for
+# as long as Cloud Storage allows. https://cloud.google.com/storage/docs/soft-delete
+SOFT_DELETE_SECONDS = 90 * 24 * 3600
+
+DRIFT_SCHEDULE = "30 4 * * *"  # UTC; after the default maintenance window has begun, before Europe is at work
+
+
+class Pipeline(EnvironmentStack):
+    """Everything is in the region of the repository's connection, for triggers must be.
+
+    `stacks` are those that the builds deploy; what they use decides what the identities may do.
+    """
+
+    def __init__(self, scope: Construct, id_: str, *, environment: Environment, stacks: list[EnvironmentStack]) -> None:
+        super().__init__(scope, id_, environment=environment)
+        self.location = repository_parts(environment.settings.build_repository)["location"]
+        names = environment.names
+        self.records = self._bucket("records", names.records_bucket)
+        self.logs = self._bucket("logs", names.logs_bucket)
+        identities = Identities(
+            self,
+            "identities",
+            environment=environment,
+            stacks=stacks,
+            buckets={"records": self.records, "logs": self.logs},
+        )
+        accounts = identities.accounts
+        self._builder_readers(accounts)
+        pull_request = CloudbuildTriggerRepositoryEventConfigPullRequest(
+            branch=self._branch(), comment_control="COMMENTS_ENABLED_FOR_EXTERNAL_CONTRIBUTORS_ONLY"
+        )
+        push = CloudbuildTriggerRepositoryEventConfigPush(branch=self._branch())
+        records = {"_RECORDS": f"gs://{names.records_bucket}"}
+        self._trigger("plan", "Plans a pull request", accounts[PLAN], records, **self._on(pull_request=pull_request))
+        self._trigger(
+            "deploy",
+            "Deploys what is pushed, after an approval",
+            accounts[DEPLOY],
+            records | {"_DEPLOY_TRIGGER": names.trigger("deploy")},
+            **self._on(push=push),
+            **_APPROVED,
+        )
+        self._trigger(
+            "destroy",
+            "Destroys the environment, after a typed confirmation and an approval",
+            accounts[DEPLOY],
+            {"_CONFIRM": ""},
+            **self._by_hand("destroy"),
+            **_APPROVED,
+        )
+        drift = self._trigger(
+            "drift", "Fails when the environment is not as the code says", accounts[PLAN], {}, **self._by_hand("drift")
+        )
+        self._every_night(drift, identities)
+        self._outputs()
+
+    def _bucket(self, id_: str, name: str) -> StorageBucket:
+        settings = self.environment.settings
+        return StorageBucket(
+            self,
+            id_,
+            name=name,
+            location=settings.region,
+            uniform_bucket_level_access=True,
+            public_access_prevention="enforced",
+            soft_delete_policy=StorageBucketSoftDeletePolicy(retention_duration_seconds=SOFT_DELETE_SECONDS),
+            lifecycle_rule=[
+                StorageBucketLifecycleRule(
+                    action=StorageBucketLifecycleRuleAction(type="Delete"),
+                    condition=StorageBucketLifecycleRuleCondition(age=KEPT_DAYS),
+                )
+            ],
+            force_destroy=not settings.deletion_protection,
+            lifecycle=self.protected(settings.deletion_protection),
+        )
+
+    def _builder_readers(self, accounts: dict[str, ServiceAccount]) -> None:
+        """The builds pull their image from our registry, where it is in ours."""
+        names = self.environment.names
+        if not self.environment.settings.builder_image.startswith(f"{names.registry_url}/"):
+            return
+        for purpose in (PLAN, DEPLOY):
+            ArtifactRegistryRepositoryIamMember(
+                self,
+                f"registry-{purpose}",
+                repository=names.registry,
+                location=self.environment.settings.region,
+                role="roles/artifactregistry.reader",
+                member=accounts[purpose].member,
+            )
+
+    def _branch(self) -> str:
+        """A regular expression for BUILD_BRANCH and no other: of what may be in a name, only dots mean something."""
+        return "^" + self.environment.settings.build_branch.replace(".", "\\.") + "$"
+
+    def _on(self, **event: Any) -> dict[str, Any]:
+        return {
+            "repository_event_config": CloudbuildTriggerRepositoryEventConfig(
+                repository=self.environment.settings.build_repository, **event
+            )
+        }
+
+    def _by_hand(self, build: str) -> dict[str, Any]:
+        """A trigger that no event starts builds the head of BUILD_BRANCH, from the file that is there."""
+        settings = self.environment.settings
+        source = {
+            "repository": settings.build_repository,
+            "repo_type": "UNKNOWN",
+        }
+        ref = f"refs/heads/{settings.build_branch}"
+        return {
+            "source_to_build": CloudbuildTriggerSourceToBuild(ref=ref, **source),
+            "git_file_source": CloudbuildTriggerGitFileSource(path=_file(build), revision=ref, **source),
+        }
+
+    def _trigger(
+        self, build: str, description: str, account: ServiceAccount, substitutions: dict[str, str], **source: Any
+    ) -> CloudbuildTrigger:
+        """cloudbuild/{build}.yaml declares the same substitutions and uses each."""
+        file = {} if "git_file_source" in source else {"filename": _file(build)}
+        return CloudbuildTrigger(
+            self,
+            f"trigger-{build}",
+            name=self.environment.names.trigger(build),
+            description=description,
+            location=self.location,
+            service_account=account.id,
+            substitutions={
+                "_BUILDER": self.environment.settings.builder_image,
+                # A build with an account of its own must say where its logs go.
+                # https://cloud.google.com/build/docs/securing-builds/configure-user-specified-service-accounts
+                "_LOGS_BUCKET": f"gs://{self.environment.names.logs_bucket}",
+                **substitutions,
+            },
+            **file,
+            **source,
+        )
+
+    def _every_night(self, drift: CloudbuildTrigger, identities: Identities) -> None:
+        """https://cloud.google.com/build/docs/automating-builds/create-scheduled-triggers"""
+        CloudSchedulerJob(
+            self,
+            "drift-nightly",
+            name=self.environment.names.trigger("drift"),
+            description="Runs the drift check",
+            region=self.location,
+            schedule=DRIFT_SCHEDULE,
+            time_zone="Etc/UTC",
+            http_target=CloudSchedulerJobHttpTarget(
+                http_method="POST",
+                uri=f"https://cloudbuild.googleapis.com/v1/{drift.id}:run",
+                body=base64.b64encode(b"{}").decode(),
+                headers={"Content-Type": "application/json"},
+                oauth_token=CloudSchedulerJobHttpTargetOauthToken(
+                    service_account_email=identities.accounts[SCHEDULER].email
+                ),
+            ),
+            depends_on=[identities.scheduler_may],
+        )
+
+    def _outputs(self) -> None:
+        settings, names = self.environment.settings, self.environment.names
+        where = f"--region {self.location} --project {settings.project_id}"
+        self.output("records", f"gs://{names.records_bucket}", "Where plans are kept as they were reviewed")
+        self.output("logs", f"gs://{names.logs_bucket}", "Where the logs of the builds are")
+        self.output("waiting", f"gcloud builds list --filter status=PENDING {where}", "Shows the builds to approve")
+        self.output("approve", f"gcloud builds approve BUILD {where}", "Approves one of them")
+        self.output(
+            "destroy",
+            f"gcloud builds triggers run {names.trigger('destroy')} --substitutions=_CONFIRM={names.prefix} {where}",
+            "Asks for the destruction of the environment; a person approves it then",
+        )
+
+
+_APPROVED = {"approval_config": CloudbuildTriggerApprovalConfig(approval_required=True)}
+
+
+def _file(build: str) -> str:
+    return f"cloudbuild/{build}.yaml"
