@@ -9,6 +9,7 @@ from cdktf import ITerraformDependable
 from cdktf_cdktf_provider_google.data_google_project import DataGoogleProject
 from cdktf_cdktf_provider_helm.release import Release
 from cdktf_cdktf_provider_kubernetes.manifest import Manifest, ManifestFieldManager
+from cdktf_cdktf_provider_kubernetes.role_binding_v1 import RoleBindingV1
 from constructs import Construct
 
 from environment import Environment
@@ -23,6 +24,8 @@ from environment.names import (
 from stacks.access import Access
 from stacks.base import ClusterUser
 from stacks.charts import LocalChart
+from stacks.drain import Drain
+from stacks.plan_access import PlanAccess
 from stacks.teams import Team
 
 JOBSET_VERSION = "0.12.0"
@@ -76,7 +79,11 @@ class Platform(ClusterUser):
                 f"{team.name}/{TEAM_ACCOUNT}",
                 f"Namespace and Kubernetes service account that jobs of team {team.name} run as",
             )
-        Access(self, "access", environment=environment, teams=teams)
+        access = Access(self, "access", environment=environment, teams=teams)
+        for team in teams:
+            self._drain(team, access)
+        if environment.settings.build_repository:
+            PlanAccess(self, "plan-access", environment=environment, depends_on=[jobset, kueue])
         LocalChart(
             self,
             "gate",
@@ -91,6 +98,20 @@ class Platform(ClusterUser):
             },
             timeout_seconds=GATE_LIMIT_SECONDS + 120,
             depends_on=[jobset, kueue, *(team.namespace for team in teams)],
+        )
+
+    def _drain(self, team: Team, access: Access) -> None:
+        """On a deploy `platform` comes before `queues`: a team that is no longer described is drained here, before its
+        namespace goes with all that runs in it.
+        """
+        name = team.team.name
+        members = access.node.try_find_child(f"members-{name}")
+        Drain(
+            self,
+            self.environment.names.eviction(name),
+            environment=self.environment,
+            team=name,
+            goes_before=[*team.needed_by_jobs, *([members] if isinstance(members, RoleBindingV1) else [])],
         )
 
     def _jobset(self) -> Release:

@@ -13,13 +13,10 @@ from cdktf_cdktf_provider_kubernetes.manifest import (
 from constructs import Construct
 
 from environment import Environment
-from environment.names import KUEUE_NAMESPACE, LOCAL_QUEUE
+from environment.names import LOCAL_QUEUE
 from environment.queues import queue_objects
 from stacks.base import ClusterUser
-from stacks.charts import LocalChart
-
-# How long admitted jobs may take to stop before a queue's removal gives up, with the queue on hold.
-DRAIN_LIMIT_SECONDS = 900
+from stacks.drain import Drain
 
 # Every kind, after the kinds whose objects it names.
 ORDER: dict[str, tuple[str, ...]] = {
@@ -36,8 +33,8 @@ class Queues(ClusterUser):
     """On the way up: flavors, ClusterQueues, LocalQueues. On the way down each ClusterQueue is drained before anything
     goes.
 
-    Deleting a ClusterQueue while it admits a job hangs until that job ends, so a release of the drain chart depends on
-    the queue, and its uninstall drains: with `cdktf destroy` as well as when one team is removed or renamed.
+    Deleting a ClusterQueue while it admits a job hangs until that job ends, so a drain depends on the queue. When a
+    deploy removes a team, the drain in `platform` has emptied its queue before.
     """
 
     def __init__(self, scope: Construct, id_: str, *, environment: Environment) -> None:
@@ -50,15 +47,12 @@ class Queues(ClusterUser):
                 _key(manifest): self._manifest(manifest, after) for manifest in objects if manifest["kind"] == kind
             }
         for team in environment.teams:
-            LocalChart(
+            Drain(
                 self,
-                f"drain-{team.name}",
+                environment.names.drain(team.name),
                 environment=environment,
-                chart="drain",
-                namespace=KUEUE_NAMESPACE,
-                values={"clusterQueue": team.name, "limitSeconds": DRAIN_LIMIT_SECONDS},
-                timeout_seconds=DRAIN_LIMIT_SECONDS + 120,
-                depends_on=[of_kind["ClusterQueue"][team.name], of_kind["LocalQueue"][f"{team.name}-{LOCAL_QUEUE}"]],
+                team=team.name,
+                goes_before=[of_kind["ClusterQueue"][team.name], of_kind["LocalQueue"][f"{team.name}-{LOCAL_QUEUE}"]],
             )
             self.output(
                 f"queue_{team.name}",

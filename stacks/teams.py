@@ -55,15 +55,20 @@ class Team(Construct):
             f"principal://iam.googleapis.com/projects/{project_number}/locations/global/workloadIdentityPools/"
             f"{settings.project_id}.svc.id.goog/subject/ns/{team.name}/sa/{TEAM_ACCOUNT}"
         )
-        for id_, role in BUCKET_ROLES.items():
+        grants: list[ITerraformDependable] = [
             StorageBucketIamMember(
                 self, f"bucket-{id_}", bucket=names.bucket(team.name), role=role, member=identity, depends_on=[account]
             )
-        ProjectIamMember(
-            self,
-            "tensorboard",
-            project=settings.project_id,
-            role=f"projects/{settings.project_id}/roles/{names.tensorboard_role}",
-            member=identity,
-            depends_on=[account],
+            for id_, role in BUCKET_ROLES.items()
+        ]
+        grants.append(
+            ProjectIamMember(
+                self,
+                "tensorboard",
+                project=settings.project_id,
+                role=f"projects/{settings.project_id}/roles/{names.tensorboard_role}",
+                member=identity,
+                depends_on=[account],
+            )
         )
+        self.needed_by_jobs: list[ITerraformDependable] = [self.namespace, account, *grants]

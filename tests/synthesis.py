@@ -20,6 +20,15 @@ CASES = sorted(path.stem for path in (HERE / "cases").glob("*.env"))
 STACKS = ["foundation", "cluster", "platform", "tpu-node-pools", "queues"]
 
 
+def stacks_of(case: str) -> list[str]:
+    """The stacks of a case, in their order: one with a repository has the pipeline too."""
+    has_pipeline = "\nBUILD_REPOSITORY=" in (HERE / "cases" / f"{case}.env").read_text(encoding="utf-8")
+    return [STACKS[0], "pipeline", *STACKS[1:]] if has_pipeline else STACKS
+
+
+EVERY_STACK = [(case, stack) for case in CASES for stack in stacks_of(case)]
+
+
 class Synthesis:
     """The JSON of stacks and the YAML of manifests, by case."""
 
@@ -38,11 +47,10 @@ class Synthesis:
         return self._synthesized(case)
 
     def stack(self, case: str, stack: str) -> dict[str, Any]:
-        """A stack's JSON without cdktf's own notes (construct paths, versions)."""
-        return dict(_without_notes(json.loads(self.text(case, stack))))
+        return read_stack(self.folder(case), stack)
 
     def text(self, case: str, stack: str) -> str:
-        return (self.folder(case) / "stacks" / stack / "cdk.tf.json").read_text(encoding="utf-8")
+        return _text(self.folder(case), stack)
 
     def manifests(self, case: str) -> dict[Path, str]:
         """Rendered manifests by their path under `manifests`."""
@@ -57,16 +65,29 @@ class Synthesis:
         """Every Kubernetes object that the stacks and manifests of a case hold."""
         objects = [
             resource["manifest"]
-            for stack in STACKS
+            for stack in stacks_of(case)
             for resource in self.resources(case, stack, "kubernetes_manifest").values()
         ]
         return objects + [yaml.safe_load(text) for text in self.manifests(case).values()]
 
     def _synthesize(self, case: str) -> Path:
-        folder = self._folder / case
-        app(self.environment(case), folder).synth()
-        render(self.environment(case), folder / "manifests")
-        return folder
+        return synthesize(self.environment(case), self._folder / case)
+
+
+def synthesize(wanted: Environment, folder: Path) -> Path:
+    """Stacks and manifests of an environment, in `folder`."""
+    app(wanted, folder).synth()
+    render(wanted, folder / "manifests")
+    return folder
+
+
+def read_stack(folder: Path, stack: str) -> dict[str, Any]:
+    """A stack's JSON without cdktf's own notes (construct paths, versions)."""
+    return dict(_without_notes(json.loads(_text(folder, stack))))
+
+
+def _text(folder: Path, stack: str) -> str:
+    return (folder / "stacks" / stack / "cdk.tf.json").read_text(encoding="utf-8")
 
 
 def _without_notes(value: Any) -> Any:

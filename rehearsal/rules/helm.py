@@ -128,7 +128,7 @@ class Release:
         values = _values(chart, planned)
         failed = _install(api, chart, values, wait=planned["wait"] is not False)
         release = {"chart": chart.name, "programs": chart.programs, "values": values, "revision": revision}
-        release |= {"namespace": planned["namespace"], "timeout": planned["timeout"]}
+        release |= {key: planned[key] for key in ("name", "namespace", "timeout")}
         event = "post-install" if revision == 1 else "post-upgrade"
         if not failed and not planned["disable_webhooks"]:
             failed = _run(client, api, release, event)
@@ -272,7 +272,7 @@ def _run(client: Client, api: Api, release: Attributes, event: str) -> str:
     if running.returncode == 0:
         return ""
     lines = output.strip().splitlines()[-_LAST_LINES:]
-    return "\n".join([f"job {release['chart']} failed: BackoffLimitExceeded", *lines])
+    return "\n".join([f"job {release['name']} failed: BackoffLimitExceeded", *lines])
 
 
 def _decided(chart: Chart, planned: Attributes, values: dict[str, Any], revision: int) -> Attributes:

@@ -101,7 +101,9 @@ class Played:
         return self.providers[name]
 
     def deploy(self, stack: dict[str, Any]) -> None:
-        """Apply a stack's JSON, in the order of its references; raises Refusal."""
+        """Apply a stack's JSON, in the order of its references; what is there already is refreshed, and updated or
+        replaced. Raises Refusal.
+        """
         added = [
             Resource(address=f"{type_}.{name}", config=config)
             for type_, named in stack.get("resource", {}).items()
@@ -122,9 +124,19 @@ class Played:
             assert ready, "the references of this stack form a circle"
             for item in ready:
                 item.google = self.settings["google"]
+                item.state = self._refreshed(item.address)
                 self.resources[item.address] = item
                 self.apply(item)
             waiting = [item for item in waiting if item not in ready]
+
+    def _refreshed(self, address: str) -> dict[str, Value] | None:
+        """The state as a refresh leaves it: None when there is no such thing, or not any more."""
+        item = self.resources.get(address)
+        if item is None or item.state is None or item.type_ == "terraform_data":
+            return None
+        found = self.read(address)
+        block = self.provider(item.type_).schemas.resources[item.type_]
+        return item.state if found is not None and planning.same(block, found, item.state) else found
 
     def _configure(self, stack: dict[str, Any], names: set[str]) -> None:
         for name, configs in stack.get("provider", {}).items():

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.rehearsal.deployed import deploy
 from tests.rehearsal.played import Played
-from tests.synthesis import STACKS, Synthesis
+from tests.synthesis import Synthesis
 
 
 def test_a_second_plan_of_every_resource_finds_nothing_to_do(deployed: Played) -> None:
@@ -55,8 +56,5 @@ def test_what_was_deployed_can_be_imported(deployed: Played, address: str) -> No
 
 def test_every_api_is_enabled_before_it_is_used(synthesis: Synthesis, tmp_path: Path) -> None:
     """In a project where no more is on than the state bucket needs, each resource waits for its own API."""
-    played = Played(folder=tmp_path / "w", services=("serviceusage.googleapis.com", "storage.googleapis.com"))
-    (played.folder / "cdktf.out").symlink_to(synthesis.folder("default"))
-    for stack in STACKS:
-        played.deploy(synthesis.stack("default", stack))
-    played.close()
+    services = ("serviceusage.googleapis.com", "storage.googleapis.com")
+    deploy(synthesis.folder("default"), tmp_path / "w", services=services).close()

@@ -1,8 +1,8 @@
 """Drain a ClusterQueue: hold it, let Kueue stop its jobs, and wait until none is admitted.
 
 Standard library only. Reads VALUES (JSON: clusterQueue, limitSeconds) and, outside a pod, KUBERNETES_API. The jobs are
-not lost: they stay, suspended. Exits 0 when the queue is empty or gone, 1 when the limit passes; the queue is then
-still on hold.
+not lost: they stay, suspended. Exits 0 when the queue is empty or there is none (not yet, not any more, or no Kueue to
+have one), 1 when the limit passes; the queue is then still on hold, if Kueue answered at all.
 """
 
 import json
@@ -47,6 +47,18 @@ def call(method, queue, body=None):
         raise OSError(f"{error.code} {error.read().decode(errors='replace')}") from error
 
 
+def drained(queue):
+    """Whether Kueue has seen the hold, without which its counts may be old, and nothing runs any more."""
+    status = queue.get("status", {})
+    active = [each["status"] for each in status.get("conditions", []) if each["type"] == "Active"]
+    return active == ["False"] and running(queue) == 0
+
+
+def running(queue):
+    status = queue.get("status", {})
+    return max(status.get("admittedWorkloads", 0), status.get("reservingWorkloads", 0))
+
+
 def main():
     values = json.loads(os.environ["VALUES"])
     queue = values["clusterQueue"]
@@ -62,25 +74,29 @@ def main():
             else:
                 found = call("GET", queue)
             if found is None:
-                print(f"ClusterQueue {queue} is gone already.")
+                print(f"There is no ClusterQueue {queue}: nothing to drain.")
                 return 0
-            status = found.get("status", {})
-            admitted = status.get("admittedWorkloads", 0) + status.get("reservingWorkloads", 0)
-            if held and admitted == 0:
+            if drained(found):
                 print(f"ClusterQueue {queue} is drained; its jobs stay, suspended.")
                 return 0
-            state = f"{admitted} jobs still admitted or reserving"
+            state = f"{running(found)} jobs still run or hold quota"
         except OSError as error:
             state = str(error)
         if time.monotonic() >= report:
             print(f"Draining {queue}: {state}", flush=True)
             report = time.monotonic() + REPORT_SECONDS
         time.sleep(POLL_SECONDS if held else 1)
-    print(
-        f"ClusterQueue {queue} did not drain in {values['limitSeconds']} s: {state}."
-        " It is on hold; nothing was deleted. See which jobs do not stop (kubectl get workloads -A), end them,"
-        " and destroy again; a deploy resumes the queue."
-    )
+    if held:
+        todo = (
+            "It is on hold; nothing was deleted. See which jobs do not stop (kubectl get workloads -A), end them,"
+            " and run the same again; a deploy that keeps the team resumes its queue."
+        )
+    else:
+        todo = (
+            "Kueue did not let it be put on hold; nothing was changed or deleted. While Kueue does not answer, what it"
+            " manages can't go: look at it (kubectl get pods -n kueue-system), and run the same again."
+        )
+    print(f"ClusterQueue {queue} did not drain in {values['limitSeconds']} s: {state}. {todo}")
     return 1
 
 

@@ -1,0 +1,80 @@
+"""An environment deployed in a played cloud, in this process: up, changed, with jobs, and down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from environment.services import SERVICES
+from rehearsal.kubernetes.api import Api
+from tests.rehearsal.played import Played
+from tests.synthesis import STACKS, read_stack
+
+Going = Callable[[str], None]
+
+
+def deploy(output: Path, folder: Path, *, services: Iterable[str] = SERVICES) -> Played:
+    """The stacks that were synthesized into `output`, in a new cloud in `folder`."""
+    played = Played(folder=folder, services=tuple(services))
+    (folder / "cdktf.out").symlink_to(output)
+    for stack in STACKS:
+        played.deploy(read_stack(output, stack))
+    return played
+
+
+def deploy_again(played: Played, output: Path, *, going: Going = lambda _: None) -> None:
+    """What is in `output` instead: stack by stack, and in each of them what is not described any more goes first.
+
+    `going` hears of every address before it goes.
+    """
+    link = played.folder / "cdktf.out"
+    before = link.resolve()
+    link.unlink()
+    link.symlink_to(output)
+    for stack in STACKS:
+        wanted = addresses(output, stack)
+        destroy(played, [each for each in addresses(before, stack) if each not in wanted], going=going)
+        played.deploy(read_stack(output, stack))
+
+
+def destroy(played: Played, gone: Sequence[str], *, going: Going = lambda _: None) -> None:
+    """In the order of `terraform destroy`: what was made last goes first."""
+    for address in reversed([each for each in played.resources if each in gone]):
+        going(address)
+        played.destroy(address)
+        del played.resources[address]
+
+
+def addresses(output: Path, stack: str) -> list[str]:
+    """Of all resources of a stack."""
+    by_type = read_stack(output, stack)["resource"]
+    return [f"{type_}.{id_}" for type_, by_id in by_type.items() for id_ in by_id]
+
+
+def api_of(played: Played) -> Api:
+    (cluster,) = played.cloud.find("google_container_cluster")
+    return Api(played.cloud, cluster.name)
+
+
+def submit(api: Api, output: Path) -> None:
+    """hello-tpu of every team, for every pool group that it may use."""
+    for path in sorted((output / "manifests").rglob("*.yaml")):
+        api.create(yaml.safe_load(path.read_text(encoding="utf-8")))
+
+
+def workloads(api: Api, *teams: str) -> list[dict[str, Any]]:
+    """What Kueue knows of: all, or those of some teams."""
+    found = api.all(api.resource("kueue.x-k8s.io/v1beta2", "Workload"))
+    return [each for each in found if not teams or each["metadata"]["namespace"] in teams]
+
+
+def admitted(api: Api, *teams: str) -> set[str]:
+    """ "namespace/name" of the workloads that run."""
+    return {
+        f"{each['metadata']['namespace']}/{each['metadata']['name']}"
+        for each in workloads(api, *teams)
+        if each.get("status", {}).get("admission")
+    }
