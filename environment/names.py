@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from environment.fleet import Fleet
+from environment.fleet import Fleet, Team
 from environment.problems import Problem
 from environment.settings import Settings
 
@@ -18,6 +18,7 @@ CPU_GROUP = "cpu"
 CPU_FLAVOR = "cpu"
 KUEUE_NAMESPACE = "kueue-system"
 JOBSET_NAMESPACE = "jobset-system"
+BUILDS = ("plan", "deploy", "destroy", "drift")  # cloudbuild/{build}.yaml, each with a trigger
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +66,7 @@ class Names:
 
     @property
     def node_account_email(self) -> str:
-        return f"{self.node_account}@{self.project_id}.iam.gserviceaccount.com"
+        return self.account_email(self.node_account)
 
     @property
     def cluster(self) -> str:
@@ -108,6 +109,42 @@ class Names:
     def workload_policy(self, group: str) -> str:
         return f"{self.prefix}-{group}"
 
+    @property
+    def plan_account(self) -> str:
+        """The id of the account that plans: what pull requests, and the drift check, run as."""
+        return f"{self.prefix}-plan"
+
+    @property
+    def deploy_account(self) -> str:
+        """The id of the account that deploys and destroys."""
+        return f"{self.prefix}-deploy"
+
+    @property
+    def scheduler_account(self) -> str:
+        """The id of the account that starts the drift check every night."""
+        return f"{self.prefix}-drift"
+
+    def account_email(self, account: str) -> str:
+        return f"{account}@{self.project_id}.iam.gserviceaccount.com"
+
+    def trigger(self, build: str) -> str:
+        """The Cloud Build trigger of cloudbuild/{build}.yaml, one of BUILDS."""
+        return f"{self.prefix}-{build}"
+
+    def pipeline_role(self, purpose: str) -> str:
+        """The id of a custom role of the pipeline; role ids have no hyphens."""
+        return f"{self.prefix.replace('-', '_')}_{purpose}"
+
+    @property
+    def records_bucket(self) -> str:
+        """Plans as they were reviewed."""
+        return f"{self.project_id}-{self.prefix}-plans"
+
+    @property
+    def logs_bucket(self) -> str:
+        """Logs of the builds."""
+        return f"{self.project_id}-{self.prefix}-build-logs"
+
 
 def names_of(settings: Settings) -> Names:
     return Names(
@@ -147,6 +184,11 @@ def _uses(settings: Settings, fleet: Fleet) -> list[_Use]:
         _Use(kind="image registry", name=names.registry, longest=63, parts=prefix),
         _Use(kind="bucket", name=names.state_bucket, longest=63, parts=state_bucket),
     ]
+    if settings.build_repository:
+        for account in (names.plan_account, names.deploy_account, names.scheduler_account):
+            uses.append(_Use(kind="service account", name=account, longest=30, parts=prefix))
+        for bucket in (names.records_bucket, names.logs_bucket):
+            uses.append(_Use(kind="bucket", name=bucket, longest=63, parts=prefix | project))
     for team in fleet.teams:
         part = {fleet.key("teams", team.name): team.name}
         uses.append(_Use(kind="bucket", name=names.bucket(team.name), longest=63, parts=part | prefix | project))
@@ -166,16 +208,25 @@ def name_problems(settings: Settings, fleet: Fleet) -> list[Problem]:
     found = _too_long(uses)
     found += [problem for use in uses if use.kind == "bucket" for problem in _bucket_problems(use)]
     for team in fleet.teams:
-        if names.bucket(team.name) == names.state_bucket:
-            key = fleet.key("teams", team.name)
-            found.append(
-                Problem(
-                    keys=(key, "TF_STATE_BUCKET", "RESOURCE_PREFIX", "PROJECT_ID"),
-                    message=f"the bucket of team '{team.name}' would be '{names.state_bucket}', which holds the "
-                    f"Terraform state; change {_without_place(key)} or TF_STATE_BUCKET",
-                )
-            )
+        found += _taken_buckets(settings, names, team, fleet.key("teams", team.name))
     return found
+
+
+def _taken_buckets(settings: Settings, names: Names, team: Team, key: str) -> list[Problem]:
+    """A team whose bucket would be one that the environment needs for itself."""
+    taken = [(names.state_bucket, "the Terraform state", "TF_STATE_BUCKET")]
+    if settings.build_repository:
+        taken.append((names.records_bucket, "the pipeline's reviewed plans", "BUILD_REPOSITORY"))
+        taken.append((names.logs_bucket, "the pipeline's logs", "BUILD_REPOSITORY"))
+    return [
+        Problem(
+            keys=(key, other, "RESOURCE_PREFIX", "PROJECT_ID"),
+            message=f"the bucket of team '{team.name}' would be '{bucket}', which holds {what}; change "
+            f"{_without_place(key)}" + (f" or {other}" if other == "TF_STATE_BUCKET" else ""),
+        )
+        for bucket, what, other in taken
+        if names.bucket(team.name) == bucket
+    ]
 
 
 def _too_long(uses: list[_Use]) -> list[Problem]:
