@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import reprlib
 from fractions import Fraction
+from math import ceil, floor
 
 # https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
 _QUANTITY = re.compile(
@@ -76,14 +77,19 @@ def gibibytes(number: int) -> str:
     return f"{number}{_BINARY[step]}"
 
 
-def readable(resource: str, number: Fraction) -> str:
-    """An amount for people: memory in the largest binary unit it fills, the rest as a plain number."""
+def readable(resource: str, number: Fraction, *, up: bool = False) -> str:
+    """An amount for people: memory in the largest binary unit it fills, the rest as a plain number.
+
+    Rounded down, so that what a message says there is can be asked for; `up` is for what is asked.
+    """
     if resource in ("memory", "ephemeral-storage"):
         for power in range(len(_BINARY), 0, -1):
             if number >= 1024**power:
-                return f"{_plain(number / 1024**power)}{_BINARY[power - 1]}"
-    return _plain(number)
+                return f"{_plain(number / 1024**power, decimals=2, up=up)}{_BINARY[power - 1]}"
+    return _plain(number, decimals=3, up=up)
 
 
-def _plain(number: Fraction) -> str:
-    return f"{float(number):.2f}".rstrip("0").rstrip(".") if number.denominator != 1 else str(number.numerator)
+def _plain(number: Fraction, *, decimals: int, up: bool) -> str:
+    scaled = (ceil if up else floor)(number * 10**decimals)
+    whole, part = divmod(scaled, 10**decimals)
+    return f"{whole}.{part:0{decimals}}".rstrip("0").rstrip(".") if part else str(whole)

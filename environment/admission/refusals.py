@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from environment.admission.manifest import Field, PodSet, Workload
-from environment.admission.result import TPU, Reason, Verdict, amount
+from environment.admission.result import TPU, Reason, Verdict, amount, asked
 
 MAX_POD_SETS = 18  # Kueue 0.19: pkg/controller/jobframework/constants.go
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
@@ -160,20 +160,20 @@ def _of_pods(workload: Workload, pods: PodSet) -> Iterator[Reason]:
     for container in [*containers, *pods.spec.get("initContainers").items()]:
         requests = container.get("resources", "requests").quantities()
         limits = container.get("resources", "limits").quantities()
-        for resource, asked in requests.items():
+        for resource, wanted in requests.items():
             limit = limits.get(resource)
-            if resource == TPU and limit != asked:
+            if resource == TPU and limit != wanted:
                 has = "no limit" if limit is None else f"a limit of {amount(resource, limit)}"
                 yield _refused(
                     "chips-limit",
                     pods.name,
-                    f"requests {amount(resource, asked)} with {has}",
-                    f"set limits: {{{TPU}: {asked}}} as well; chips are never overcommitted",
+                    f"requests {asked(resource, wanted)} with {has}",
+                    f"set limits: {{{TPU}: {wanted}}} as well; chips are never overcommitted",
                 )
-            elif limit is not None and asked > limit:
+            elif limit is not None and wanted > limit:
                 yield _refused(
                     "request-over-limit",
                     pods.name,
-                    f"requests {amount(resource, asked)}, over its limit of {amount(resource, limit)}",
+                    f"requests {asked(resource, wanted)}, over its limit of {amount(resource, limit)}",
                     "raise the limit",
                 )

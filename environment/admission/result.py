@@ -102,7 +102,7 @@ class Explanation:
             *self._queue_lines(),
             *(f"  {line}" for line in _table([_row(each, self.verdict) for each in self.pod_sets])),
             *(
-                f"  borrows {amount(resource, number)} of flavor {flavor} from other teams; they may take it back"
+                f"  borrows {asked(resource, number)} of flavor {flavor} from other teams; they may take it back"
                 for (flavor, resource), number in sorted(self.borrows.items())
             ),
             *(line for reason in self.reasons for line in _reason_lines(reason)),
@@ -125,10 +125,18 @@ _HEADLINES = {
 
 
 def amount(resource: str, number: Fraction) -> str:
-    """ "16 chips", "4 cpu", "64Gi memory"."""
-    if resource == TPU:
-        return f"{readable(resource, number)} chip{'' if number == 1 else 's'}"
-    return f"{readable(resource, number)} {resource}"
+    """ "16 chips", "4 cpu", "64Gi memory": what there is, rounded down, so that asking for it fits."""
+    return _amount(resource, number, up=False)
+
+
+def asked(resource: str, number: Fraction) -> str:
+    """The same of what is asked, rounded up: what is too much reads as more than what there is."""
+    return _amount(resource, number, up=True)
+
+
+def _amount(resource: str, number: Fraction, *, up: bool) -> str:
+    unit = ("chip" if number == 1 else "chips") if resource == TPU else resource
+    return f"{readable(resource, number, up=up)} {unit}"
 
 
 def exact(number: Fraction) -> str:
@@ -138,7 +146,7 @@ def exact(number: Fraction) -> str:
 
 def _row(plan: PodSetPlan, verdict: Verdict) -> tuple[str, str, str, str]:
     flavor = plan.flavor or ", ".join(sorted(set(plan.flavors.values()))) or "-"
-    asks = ", ".join(amount(resource, number) for resource, number in plan.requests.items() if number) or "nothing"
+    asks = ", ".join(asked(resource, number) for resource, number in plan.requests.items() if number) or "nothing"
     if plan.slices:
         asks = f"{plan.slices} slice{'' if plan.slices == 1 else 's'} of {plan.shape}: {asks}"
     gets = "gets" if verdict in (Verdict.ADMITTED, Verdict.WAITS) else "asks for"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from environment.admission.cluster import Cluster, ClusterQueue
 from environment.admission.flavors import Attempt, GroupOutcome, Shortage
 from environment.admission.manifest import PodSet
-from environment.admission.result import TPU, Reason, Verdict, amount
+from environment.admission.result import TPU, Reason, Verdict, amount, asked
 from environment.admission.slices import shape_of
 from environment.queues import ACCELERATOR_LABEL, TOPOLOGY_LABEL
 
@@ -28,11 +28,11 @@ def why_no_flavor(cluster: Cluster, queue: ClusterQueue, pods: PodSet, outcome: 
     elif attempts:
         yield from _no_match(cluster, pods, attempts)
     else:
-        asked = ", ".join(amount(name, pods.total()[name]) for name in outcome.resources)
+        asked_for = ", ".join(asked(name, pods.total()[name]) for name in outcome.resources)
         yield _never(
             "no-such-quota",
             pods.name,
-            f"asks for {asked}; no flavor of ClusterQueue {queue.name} has any",
+            f"asks for {asked_for}; no flavor of ClusterQueue {queue.name} has any",
             "ask for less",
         )
 
@@ -85,19 +85,19 @@ def _too_big(cluster: Cluster, queue: ClusterQueue, pods: PodSet, matching: list
 def _beyond(cluster: Cluster, queue: ClusterQueue, pods: PodSet, attempt: Attempt, shortage: Shortage) -> Reason:
     limited = cluster.quota(queue.name, (attempt.flavor, shortage.resource)).borrowing_limit is not None
     whose = f"ClusterQueue {queue.name} can have" if limited or not queue.cohort else "exist for all teams together"
-    asked, has = _in_slices(cluster, pods, attempt, shortage)
+    wanted, has = _in_slices(cluster, pods, attempt, shortage)
     code = "too-many-slices" if shortage.resource == TPU else "too-big"
     return _never(
         code,
         pods.name,
-        f"all pods together ask for {asked} of flavor {attempt.flavor}; {has} {whose}",
+        f"all pods together ask for {wanted} of flavor {attempt.flavor}; {has} {whose}",
         f"ask for {has} or less" if shortage.has else "ask for another flavor",
     )
 
 
 def _in_use(cluster: Cluster, queue: ClusterQueue, pods: PodSet, attempt: Attempt) -> Reason:
     shortage = attempt.shortages[0]
-    asked, free = _in_slices(cluster, pods, attempt, shortage)
+    wanted, free = _in_slices(cluster, pods, attempt, shortage)
     own, _ = _in_slices(
         cluster,
         pods,
@@ -113,8 +113,8 @@ def _in_use(cluster: Cluster, queue: ClusterQueue, pods: PodSet, attempt: Attemp
         verdict=Verdict.WAITS,
         code="quota-in-use",
         where=pods.name,
-        what=f"asks for {asked} of flavor {attempt.flavor}, more than this team's own {own}; {free} free now, the rest "
-        "is in use and may be borrowed when it is free",
+        what=f"asks for {wanted} of flavor {attempt.flavor}, more than this team's own {own}; {free} free now, the "
+        "rest is in use and may be borrowed when it is free",
     )
 
 
@@ -123,10 +123,10 @@ def _in_slices(cluster: Cluster, pods: PodSet, attempt: Attempt, shortage: Short
     shape = shape_of(cluster.flavors[attempt.flavor], pods)
     chips = shape.hosts * shape.chips_per_host if shape else 0
     if shortage.resource != TPU or not chips or shortage.asked % chips:
-        return amount(shortage.resource, shortage.asked), amount(shortage.resource, shortage.has)
+        return asked(shortage.resource, shortage.asked), amount(shortage.resource, shortage.has)
     slices, whole = shortage.asked // chips, shortage.has // chips
     return (
-        f"{slices} slice{'' if slices == 1 else 's'} ({amount(TPU, shortage.asked)})",
+        f"{slices} slice{'' if slices == 1 else 's'} ({asked(TPU, shortage.asked)})",
         f"{whole} slice{'' if whole == 1 else 's'} ({amount(TPU, shortage.has)})",
     )
 

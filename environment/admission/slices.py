@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from environment.admission.cluster import ZERO, Flavor, Shape
 from environment.admission.manifest import EXCLUSIVE_TOPOLOGY, PodSet, Workload
-from environment.admission.result import TPU, Reason, Verdict, amount
+from environment.admission.result import TPU, Reason, Verdict, amount, asked
 from environment.queues import ACCELERATOR_LABEL, TOPOLOGY_LABEL
 
 
@@ -40,12 +40,12 @@ def problems(pods: PodSet, flavor: Flavor) -> Iterator[Reason]:
         yield from _chips(pods, shape)
         yield from _hosts(pods, shape)
     for resource in ("cpu", "memory"):
-        asked, has = pods.requests.get(resource, ZERO), flavor.node.get(resource)
-        if has is not None and asked > has:
+        wanted, has = pods.requests.get(resource, ZERO), flavor.node.get(resource)
+        if has is not None and wanted > has:
             yield _never(
                 "node-too-small",
                 pods.name,
-                f"each pod asks for {amount(resource, asked)}; a node of flavor {flavor.name} has "
+                f"each pod asks for {asked(resource, wanted)}; a node of flavor {flavor.name} has "
                 f"{amount(resource, has)} for pods",
                 f"ask for {amount(resource, has)} or less",
             )
@@ -90,12 +90,12 @@ def notes(pods: PodSet, flavor: Flavor) -> Iterator[str]:
 
 
 def _chips(pods: PodSet, shape: Shape) -> Iterator[Reason]:
-    asked = pods.requests[TPU]
-    if asked != shape.chips_per_host:
+    wanted = pods.requests[TPU]
+    if wanted != shape.chips_per_host:
         yield _never(
             "chips-per-host",
             pods.name,
-            f"each pod asks for {amount(TPU, asked)}; a host of {shape} has {shape.chips_per_host}, and a pod takes "
+            f"each pod asks for {asked(TPU, wanted)}; a host of {shape} has {shape.chips_per_host}, and a pod takes "
             "all of them",
             f"set requests and limits of {TPU} to {shape.chips_per_host}",
         )
