@@ -8,11 +8,10 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.json import JSONSnapshotExtension
 
-from tests.synthesis import CASES, STACKS, Synthesis
+from tests.synthesis import CASES, EVERY_STACK, Synthesis
 
 
-@pytest.mark.parametrize("stack", STACKS)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("case", "stack"), EVERY_STACK)
 def test_a_stack_is_what_was_reviewed(case: str, stack: str, synthesis: Synthesis, snapshot: SnapshotAssertion) -> None:
     assert synthesis.stack(case, stack) == snapshot(extension_class=JSONSnapshotExtension)
 
