@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
+from shlex import quote
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from cli import project
@@ -83,14 +85,33 @@ def run(args: argparse.Namespace) -> int:
         state_bucket=environment.names.state_bucket,
         services=list(SERVICES),
     )
-    world = World(folder=args.folder.absolute(), project=played, cache=_CACHE, settings=_overrides(os.environ))
-    # A pipeline that gives up sends this; leaving in the ordinary way ends what was started.
-    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(128 + signal.SIGTERM))
+    folder = args.folder.absolute()
+    world = World(folder=folder, project=played, cache=_CACHE, settings=_overrides(os.environ), ours=folder == _FOLDER)
     try:
-        with world:
+        with _leaving_on_signals(), world:
             return Show(world, environment).play(keep=args.keep)
     except (CannotStart, Lost) as error:
         raise Failed(str(error)) from error
+
+
+@contextlib.contextmanager
+def _leaving_on_signals() -> Iterator[None]:
+    """A pipeline that gives up sends SIGTERM, a terminal that is closed SIGHUP: what was started ends with this."""
+    signals = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN]
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        for each in signals:
+            signal.signal(each, signal.SIG_IGN)
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            os.write(2, b"interrupted\n")
+        sys.exit(128 + number)
+
+    before = {number: signal.signal(number, leave) for number in signals}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _overrides(process_env: Mapping[str, str]) -> dict[str, str]:
@@ -233,8 +254,9 @@ class Show:
         )
         if sys.stdin.isatty():
             print("In another shell, this lets cdktf, terraform and curl meet the played cloud:")
-            print(f"  . '{world.write_environment()}'")
-            print(f"  cdktf deploy queues --output '{world.output}'")
+            print(f"  . {quote(str(world.write_environment()))} && cd {quote(str(project.ROOT))}")
+            print("  cdktf deploy queues --ignore-missing-stack-dependencies --skip-provider-lock \\")
+            print(f"    --output {quote(str(world.output))}")
             print(f"  curl {world.address}/clusters/{self._cluster()}/apis/kueue.x-k8s.io/v1beta2/clusterqueues")
             with contextlib.suppress(EOFError):
                 input("Enter ends it. ")
@@ -260,7 +282,8 @@ class Show:
 
 def _stack_line(stack: Stack) -> None:
     counts = ", ".join(f"{number} {word}" for word, number in stack.counts.items() if number)
-    words = "stopped" if stack.code else "no changes" if stack.unchanged else counts or "nothing to do"
+    stopped = "refused" if "prevent_destroy" in stack.text else "stopped"
+    words = stopped if stack.code else "no changes" if stack.unchanged else counts or "nothing to do"
     print(f"  {stack.name:16} {words}", flush=True)
 
 

@@ -80,12 +80,14 @@ class World:
     """Use it in a `with`. `folder` belongs to it: whatever an earlier rehearsal left there is ended and removed.
 
     `settings` are variables that the tools get as well (those of vars.env that the process environment overrides).
+    A `folder` with something in it must bear a rehearsal's mark, unless it is known to be `ours`.
     """
 
     folder: Path
     project: Project
     cache: Path
     settings: Mapping[str, str] = field(default_factory=dict)
+    ours: bool = False
     _server: subprocess.Popen[str] | None = None
     _held: IO[str] | None = None
     _cloud: Cloud | None = None
@@ -124,6 +126,7 @@ class World:
         return self.folder / "logs"
 
     def __enter__(self) -> World:
+        _check_temporary()
         self._lock()
         try:
             self._prepare()
@@ -209,7 +212,7 @@ class World:
         mark = self.folder / _MARK
         try:
             self.folder.mkdir(exist_ok=True)
-            if any(self.folder.iterdir()) and not mark.exists():
+            if any(self.folder.iterdir()) and not (mark.exists() or self.ours):
                 raise CannotStart(
                     f"{self.folder} is not empty and not a rehearsal's; remove it, or name another with --folder"
                 )
@@ -278,4 +281,34 @@ def _terraform() -> Path:
     found = shutil.which(wanted, path=path)
     if found is None:
         raise CannotStart(f"{wanted}: not found on the PATH; install Terraform 1.6 or later, or OpenTofu")
-    return Path(found).absolute()
+    program = Path(found).absolute()
+    if not _speaks_terraform(program):
+        raise CannotStart(
+            f"TERRAFORM_BINARY_NAME: '{wanted}' is no Terraform: `{program} version -json` does not tell its version; "
+            "name another, or unset it"
+        )
+    return program
+
+
+def _speaks_terraform(program: Path) -> bool:
+    # A version manager's script may need all of the environment; what steers Terraform itself doesn't reach it later.
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("TF_")}
+    try:
+        answer = subprocess.run(
+            [program, "version", "-json"],
+            env={**kept, "CHECKPOINT_DISABLE": "1"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+            check=True,
+        ).stdout
+        return "terraform_version" in json.loads(answer)
+    except (OSError, subprocess.SubprocessError, ValueError, TypeError):
+        return False
+
+
+def _check_temporary() -> None:
+    """Python would take another place for temporary files; node, which cdktf and jsii run in, does not."""
+    folder = os.environ.get("TMPDIR")
+    if folder and not (os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)):
+        raise CannotStart(f"TMPDIR: '{folder}' is not a folder that can be written to; name another, or unset it")

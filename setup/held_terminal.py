@@ -17,9 +17,7 @@ from types import FrameType
 
 HELD_SECONDS = 1.0
 
-# What comes in for this process alone, and what Terraform gets for it. An interrupt or SIGTERM lets it save the state
-# and free its lock; a lost terminal (SIGHUP) would end it at once.
-_PASSED_ON = {signal.SIGINT: signal.SIGINT, signal.SIGTERM: signal.SIGTERM, signal.SIGHUP: signal.SIGINT}
+_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main(command: Sequence[str]) -> int:
@@ -28,10 +26,19 @@ def main(command: Sequence[str]) -> int:
     child = os.fork()
     if child == 0:
         _become(command, blocked)
+    with contextlib.suppress(OSError):  # it has done so itself
+        os.setpgid(child, child)
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child, _PASSED_ON[signal.Signals(number)])
+        """An interrupt, as one that is typed, or SIGTERM: either lets Terraform save the state and free its lock.
+
+        A lost terminal (SIGHUP) would end it at once, so that is passed on as an interrupt.
+        """
+        with contextlib.suppress(OSError):
+            if number == signal.SIGTERM:
+                os.kill(child, number)
+            else:
+                os.killpg(child, signal.SIGINT)
 
     for number in _PASSED_ON:
         signal.signal(number, pass_on)

@@ -203,6 +203,33 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "precious" / "thesis.txt").read_text() == "all of it"
 
 
+def test_a_folder_that_is_known_to_be_ours_needs_no_mark(tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "cloud.db").write_text("of a version that knew no mark")
+    with World(folder=tmp_path / "w", project=PROJECT, cache=CACHE, ours=True) as world:
+        assert world.cloud.snapshot()
+
+
+def test_a_program_that_is_no_terraform_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    false = shutil.which("false")
+    assert false is not None
+    monkeypatch.setenv("TERRAFORM_BINARY_NAME", false)
+    with (
+        pytest.raises(CannotStart, match=r"TERRAFORM_BINARY_NAME: '.*false' is no Terraform"),
+        world_in(tmp_path / "w"),
+    ):
+        pass
+
+
+def test_a_folder_for_temporary_files_that_is_not_there_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "gone"))
+    with pytest.raises(CannotStart, match=r"TMPDIR: '.*gone' is not a folder"), world_in(tmp_path / "w"):
+        pass
+    assert not (tmp_path / "w").exists()
+
+
 def test_a_file_in_place_of_the_folder_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CannotStart, match="file cannot be used"), world_in(tmp_path / "file"):
