@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,17 +11,20 @@ import yaml
 
 from environment.services import SERVICES
 from rehearsal.kubernetes.api import Api
+from rehearsal.rules.storage import BUCKET
 from tests.rehearsal.played import Played
-from tests.synthesis import STACKS, read_stack
+from tests.synthesis import read_stack
 
 Going = Callable[[str], None]
 
 
 def deploy(output: Path, folder: Path, *, services: Iterable[str] = SERVICES) -> Played:
-    """The stacks that were synthesized into `output`, in a new cloud in `folder`."""
+    """The stacks that were synthesized into `output`, in a new cloud in `folder` that has their state bucket."""
     played = Played(folder=folder, services=tuple(services))
     (folder / "cdktf.out").symlink_to(output)
-    for stack in STACKS:
+    states = read_stack(output, "foundation")["terraform"]["backend"]["gcs"]["bucket"]
+    played.cloud.put(BUCKET, states, {"name": states, "project": played.project, "location": "us-east5"})
+    for stack in stacks_in(output):
         played.deploy(read_stack(output, stack))
     return played
 
@@ -34,7 +38,7 @@ def deploy_again(played: Played, output: Path, *, going: Going = lambda _: None)
     before = link.resolve()
     link.unlink()
     link.symlink_to(output)
-    for stack in STACKS:
+    for stack in stacks_in(output):
         wanted = addresses(output, stack)
         destroy(played, [each for each in addresses(before, stack) if each not in wanted], going=going)
         played.deploy(read_stack(output, stack))
@@ -46,6 +50,17 @@ def destroy(played: Played, gone: Sequence[str], *, going: Going = lambda _: Non
         going(address)
         played.destroy(address)
         del played.resources[address]
+
+
+def stacks_in(output: Path) -> list[str]:
+    """In the order of their deployment."""
+    described = json.loads((output / "manifest.json").read_text(encoding="utf-8"))["stacks"]
+    order: list[str] = []
+    while len(order) < len(described):
+        order += [
+            name for name, stack in described.items() if name not in order and set(stack["dependencies"]) <= {*order}
+        ]
+    return order
 
 
 def addresses(output: Path, stack: str) -> list[str]:
