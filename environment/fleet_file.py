@@ -46,7 +46,7 @@ from environment.problems import Problem, quoted
 from environment.settings import LONGEST_VALUE, MOST_SLICES, Settings
 from environment.text_file import Unreadable, read_text
 from environment.tpu import UnknownTpuType, slice_for
-from environment.yaml_text import NotYaml, Value, parse
+from environment.yaml_text import MERGE, NotYaml, Value, parse
 
 _MOST_KIB = 128
 _MOST_NAMES = 500  # of pool groups, of teams, of a team's members: more than Google's IAM and Kueue are made for
@@ -56,14 +56,14 @@ _Parse = Callable[[str], object]
 
 _GROUP: dict[str, _Parse] = {
     "type": slice_for,
-    "slices": values.count(1, MOST_SLICES),
+    "slices": fleet_values.whole(1, MOST_SLICES),
     "capacity": fleet_values.capacity,
     "zone": values.zone,
     "reservation": fleet_values.reservation,
     "reservation_block": fleet_values.block,
     "reservation_sub_block": fleet_values.block,
     "autoscaled": fleet_values.true_or_false,
-    "max_run_hours": values.count(1, _LONGEST_RUN_HOURS),
+    "max_run_hours": fleet_values.whole(1, _LONGEST_RUN_HOURS),
 }
 _TEAM: dict[str, _Parse] = {
     "share": fleet_values.share,
@@ -115,6 +115,8 @@ class _Reader:
         for key, inner in value.pairs:
             if key in found:
                 self.complain(inner, f"is there twice, on lines {found[key].line} and {inner.line}; keep one")
+            elif key == MERGE:
+                self.complain(inner, "merges another mapping, which is not understood here; write its keys out")
             elif not key:
                 self.complain(value, f"line {inner.line} has a key that is empty or no text; it should hold {holds}")
             else:
@@ -203,7 +205,7 @@ def _group(reader: _Reader, name: str, value: Value, settings: Settings) -> Pool
     given = reader.known(reader.mapping(value, "type, slices and more"), _GROUP)
     said: dict[str, Any] = {key: reader.parsed(inner, _GROUP[key]) for key, inner in given.items()}
     for key, example in (("type", "v6e-16"), ("slices", "1")):
-        if key not in given and value.pairs is not None:
+        if key not in given and value.pairs is not None and not value.merges:
             reader.complain(value, f"has no {key}; add it, such as {key}: {example}")
     said.setdefault("capacity", CapacityMode.ON_DEMAND)
     for key, message in _contradictions(said):

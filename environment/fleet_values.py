@@ -17,6 +17,9 @@ from environment.problems import quoted
 from environment.settings import MOST_SLICES
 
 _MOST_SHOWN = 12  # choices in one message
+_PROJECT = r"([a-z0-9.-]{1,63}:)?[a-z][a-z0-9-]{4,28}[a-z0-9]"  # with the domain, of a domain-scoped one
+_BEFORE_AT = r"(?!.{65,}@)[A-Za-z0-9_%+'-]+(\.[A-Za-z0-9_%+'-]+)*"
+_DOMAIN = r"([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z][A-Za-z0-9-]{0,61}[A-Za-z0-9]"
 _RESOURCE = "[a-z]([a-z0-9-]{0,61}[a-z0-9])?"  # name of a Compute Engine resource
 
 
@@ -64,19 +67,29 @@ def limit(text: str) -> Limit:
     except ValueError:
         pass
     try:
-        return Limit(values.count(0, MOST_SLICES)(text))
+        return Limit(whole(0, MOST_SLICES)(text))
     except ValueError:
         raise ValueError(f"is neither true nor false nor a number of slices from 0 to {MOST_SLICES}") from None
 
 
+def whole(lowest: int, highest: int) -> Callable[[str], int]:
+    """A number without leading zeros: to YAML 1.1 `010` is 8, to YAML 1.2 it is 10."""
+    count = values.count(lowest, highest)
+
+    def parse_(text: str) -> int:
+        return count("" if re.match("0[0-9]", text) else text)
+
+    return parse_
+
+
 def share(text: str) -> Fraction:
-    if re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,3})?", text) and Fraction(text) > 0:
+    if re.fullmatch(r"(0|[1-9][0-9]{0,5})(\.[0-9]{1,3})?", text) and Fraction(text) > 0:
         return Fraction(text)
-    raise ValueError("is not a share; write a positive number of at most three decimals, such as 3 or 1.5")
+    raise ValueError("is not a share; write a number from 0.001 to 999999 of at most three decimals, such as 3 or 1.5")
 
 
 def reservation(text: str) -> str:
-    if re.fullmatch(f"(projects/[a-z][a-z0-9-]{{4,28}}[a-z0-9]/reservations/)?{_RESOURCE}", text):
+    if re.fullmatch(f"(projects/{_PROJECT}/reservations/)?{_RESOURCE}", text):
         return text
     raise ValueError(
         "is not the name of a reservation; write NAME, or projects/PROJECT/reservations/NAME, and a block in "
@@ -93,7 +106,7 @@ def block(text: str) -> str:
 def member(text: str) -> Member:
     is_group = text.startswith("group:")
     email = text.removeprefix("group:")
-    if not re.fullmatch(r"[A-Za-z0-9._%+'-]{1,64}@[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63}){1,8}", email):
+    if not re.fullmatch(f"{_BEFORE_AT}@{_DOMAIN}", email):
         raise ValueError("is not a member; write alice@example.com, or group:team@example.com for a Google group")
     if email != email.lower():
         raise ValueError("has capital letters, which GKE tells from small ones; write it in lower case")

@@ -9,6 +9,7 @@ import yaml
 
 from environment.problems import quoted
 
+MERGE = "<<"  # the key that takes another mapping's keys over, in YAML 1.1
 _NULL = "tag:yaml.org,2002:null"
 
 
@@ -51,6 +52,10 @@ class Value:
             return None
         return list(self._pairs(self.node))
 
+    @property
+    def merges(self) -> bool:
+        return any(key == MERGE for key, _ in self.pairs or [])
+
     def _pairs(self, node: yaml.MappingNode) -> Iterator[tuple[str, Value]]:
         for key, value in node.value:
             name = key.value if isinstance(key, yaml.ScalarNode) else ""
@@ -70,6 +75,8 @@ def parse(text: str) -> Value:
         raise NotYaml(line, f"has a character that YAML does not allow ({error.character:#06x}); remove it") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
+        if mark and "\\t" in (error.problem or ""):
+            raise NotYaml(mark.line + 1, "has a tab, which YAML does not allow there; write spaces instead") from None
         because = ", ".join(each for each in (error.context, error.problem) if each)
         raise NotYaml(mark.line + 1 if mark else 1, f"is not YAML: {shown(because, longest=160)}") from None
     except RecursionError:

@@ -87,6 +87,10 @@ def test_a_group_need_not_say_more_than_type_and_slices() -> None:
             "mine/reservationBlocks/b-1/reservationSubBlocks/s-1",
         ),
         ("reservation: projects/other-project/reservations/mine", "projects/other-project/reservations/mine"),
+        (
+            'reservation: "projects/example.com:other-project/reservations/mine"',
+            "projects/example.com:other-project/reservations/mine",
+        ),
     ],
 )
 def test_a_reservation_is_named_as_gke_wants_it(keys: str, affinity: str) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+from typing import Any
+
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -137,3 +141,42 @@ def test_any_values_of_the_keys_that_there_are(sections: tuple[list[tuple[str, s
         for group in found.groups:
             assert bool(group.reservation) == (group.capacity.value == "reservation")
             assert group.autoscaled or not group.capacity.comes_and_goes
+
+
+GOOD: dict[str, Any] = {
+    "tpu_pools": {"dev": {"type": "v6e-16", "slices": 2}, "big": {"type": "v5p-128", "slices": 1}},
+    "teams": {"lab": {"share": 2}, "school": {"pools": ["dev"]}},
+    "fair_sharing": False,
+}
+PLACES = [
+    *((key,) for key in GOOD),
+    *((section, name) for section in ("tpu_pools", "teams") for name in (*GOOD[section], "other")),
+    *(("tpu_pools", "dev", key) for key in (*GROUP_KEYS, "reservation_sub_block", "other")),
+    *(("teams", "lab", key) for key in (*TEAM_KEYS, "other")),
+]
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=30)
+    | st.binary(max_size=8)
+    | st.dates()
+    | st.datetimes()
+)
+VALUES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+)
+
+
+@QUICK
+@given(st.lists(st.tuples(st.sampled_from(PLACES), VALUES), min_size=1, max_size=3))
+def test_any_value_at_every_key(changes: list[tuple[tuple[str, ...], Any]]) -> None:
+    fleet = copy.deepcopy(GOOD)
+    for place, value in changes:
+        holder = fleet
+        for key in place[:-1]:
+            holder = holder.get(key) if isinstance(holder, dict) else None  # type: ignore[assignment]
+        if isinstance(holder, dict):
+            holder[place[-1]] = value
+    outcome(yaml.safe_dump(fleet, allow_unicode=True))

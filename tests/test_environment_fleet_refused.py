@@ -30,6 +30,11 @@ REFUSED_GROUPS = [
             ".inf",
             "٣",
             "two",
+            "010",
+            "0o10",
+            "+1",
+            "1:30",
+            "2026-11-01",
         )
     ),
     ("type: v6e-16, slices: 1, capacity: spott", "capacity", "'spott' is not a capacity mode; did you mean 'spot'?"),
@@ -74,6 +79,22 @@ REFUSED_GROUPS = [
         "reservation_block",
         "'B' is not the name of a block",
     ),
+    *(
+        (
+            f"type: v6e-16, slices: 1, capacity: reservation, reservation: {name}",
+            "reservation",
+            f"'{name}' is not the name of a reservation; write NAME, or projects/PROJECT/reservations/NAME",
+        )
+        for name in (
+            "Mine",
+            "mine_1",
+            "a" * 64,
+            "projects/o/reservations/mine",
+            "projects/123456/reservations/mine",
+            "projects/other-project/zones/us-east5-b/reservations/mine",
+            "https://www.googleapis.com/compute/v1/projects/p/reservations/mine",
+        )
+    ),
     ("type: v6e-16, slices: 1, max_run_hours: 24", "max_run_hours", "has no meaning with capacity 'on-demand'"),
     *(
         (
@@ -81,7 +102,7 @@ REFUSED_GROUPS = [
             "max_run_hours",
             f"'{hours}' is not a whole number from 1 to 168",
         )
-        for hours in ("0", "169", "0.5")
+        for hours in ("0", "169", "0.5", "024")
     ),
 ]
 
@@ -95,8 +116,24 @@ def test_what_is_wrong_with_a_group_is_told_at_its_line(keys: str, key: str, bec
 
 REFUSED_TEAMS = [
     *(
-        (f"share: {share}", "share", f"'{share}' is not a share; write a positive number of at most three decimals")
-        for share in ("0", "0.0", "-1", "1e3", ".5", "1.2345", "yes", "1:30", ".nan", "many", "1234567", "٣")
+        (f"share: {share}", "share", f"'{share}' is not a share; write a number from 0.001 to 999999 of at most three")
+        for share in (
+            "0",
+            "0.0",
+            "-1",
+            "1e3",
+            ".5",
+            "1.2345",
+            "yes",
+            "1:30",
+            ".nan",
+            "many",
+            "1234567",
+            "٣",
+            "010",
+            "1/3",
+            "30%",
+        )
     ),
     ("share: ", "share", "is empty; write one value"),
     ("priority: hihg", "priority", "'hihg' is no priority; did you mean 'high'?"),
@@ -104,7 +141,7 @@ REFUSED_TEAMS = [
     *(
         (f"{key}: {limit}", key, f"'{limit}' is neither true nor false nor a number of slices from 0 to 10000")
         for key in ("borrowing", "lending")
-        for limit in ("maybe", "-1", "1.5", "10001")
+        for limit in ("maybe", "-1", "1.5", "10001", "02", "0x1")
     ),
     ("pools: [devv]", "pools", "'devv' is no pool group of tpu_pools; did you mean 'dev'?"),
     ("pools: [dev, dev]", "pools", "'dev' is there twice; keep one"),
@@ -123,6 +160,21 @@ REFUSED_TEAMS = [
             "user:alice@example.com",
             "a b@example.com",
             "",
+            ".alice@example.com",
+            "alice.@example.com",
+            "al..ice@example.com",
+            "alice@-example.com",
+            "alice@example.c",
+            "alice@127.0.0.1",
+            "deleted:alice@example.com?uid=123456789",
+            "alice@example.com?uid=123456789",
+            "deleted:user:alice@example.com?uid=1",
+            "serviceAccount:sa@my-project.iam.gserviceaccount.com",
+            "domain:example.com",
+            "allUsers",
+            "group:",
+            "Group:tpu@example.com",
+            "alice@example.com, bob@example.com",
         )
     ),
     ("members: [Alice@example.com]", "members", "'Alice@example.com' has capital letters, which GKE tells from small"),

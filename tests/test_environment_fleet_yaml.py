@@ -49,7 +49,21 @@ def test_yaml_may_be_written_in_any_of_its_ways() -> None:
         ),
         ("a: [\n", ["fleet.yaml:2: is not YAML: while parsing a flow node, expected the node content, but found"]),
         ("a: b: c\n", ["fleet.yaml:1: is not YAML: mapping values are not allowed here"]),
-        ("a:\n\tb: c\n", ["fleet.yaml:2: is not YAML: while scanning for the next token, found character"]),
+        (
+            "a:\n\tb: c\n",
+            ["fleet.yaml:2: has a tab, which YAML does not allow there; write spaces instead"],
+        ),
+        (
+            "a: {b:\tc}\n",
+            ["fleet.yaml:1: has a tab, which YAML does not allow there; write spaces instead"],
+        ),
+        (
+            "tpu_pools:\n  a: &a {type: v6e-16, slices: 1}\n  b:\n    <<: *a\n    slices: 2\nteams:\n  t: {<<: *a}\n",
+            [
+                "fleet.yaml:4: tpu_pools.b.<<: merges another mapping, which is not understood here; write its keys",
+                "fleet.yaml:7: teams.t.<<: merges another mapping, which is not understood here; write its keys",
+            ],
+        ),
         ("a: *b\n", ["fleet.yaml:1: is not YAML: found undefined alias 'b'"]),
         ("a: 1\n---\nb: 2\n", ["fleet.yaml:3: begins a second document; a file holds one"]),
         ("a: 1\nb: \0\n", ["fleet.yaml:2: has a character that YAML does not allow (0x0000); remove it"]),
