@@ -12,6 +12,13 @@ _DATA = {
 }
 
 
+# The network and the subnet are protected, too: a changed range would replace the subnet, and with it the cluster.
+_CHANGED = (
+    "a setting was changed that cannot change in place, such as a name, REGION or a range (SUBNET_CIDR, PODS_CIDR, "
+    "SERVICES_CIDR)"
+)
+
+
 def explain(terraform_output: str) -> str | None:
     """What to do about the errors in the output of Terraform, or of cdktf around it. None: nothing that is known.
 
@@ -26,6 +33,8 @@ def explain(terraform_output: str) -> str | None:
         _api_off(flat),
         _no_credentials(flat),
         _not_empty(flat),
+        _in_use(flat),
+        _exists(flat),
         _gate_closed(flat),
         *_not_drained(flat),
     ]
@@ -54,8 +63,7 @@ def _protected(flat: str) -> str | None:
     return (
         f"Protected: {', '.join(addresses)}. Terraform refused before it touched this stack.\n"
         f"If you mean to destroy it:  {switches} tpuenv destroy{warning}\n"
-        "If this was a deploy, a setting was changed that cannot change in place, such as a name, a region or a range: "
-        "put it back."
+        f"If this was a deploy, {_CHANGED}: put it back."
     )
 
 
@@ -77,7 +85,8 @@ def _lock(info: dict[str, str]) -> str:
     return (
         f"Locked: the state of {stack} is held by {who} since {created}.\n"
         "If that run is still going, wait for it. If it was killed, make sure with its owner that it is gone; then:\n"
-        f"  terraform -chdir=cdktf.out/stacks/{stack} force-unlock {info['ID']}"
+        "  tpuenv recover\n"
+        f"or, for this lock alone:  terraform -chdir=cdktf.out/stacks/{stack} force-unlock {info['ID']}"
     )
 
 
@@ -124,6 +133,38 @@ def _not_empty(flat: str) -> str | None:
         "  DELETION_PROTECTION=false DESTROY_DATA=true tpuenv deploy foundation\n"
         "  DELETION_PROTECTION=false DESTROY_DATA=true tpuenv destroy\n"
         "If one team goes: copy away what you need of its bucket, empty the bucket, and deploy again."
+    )
+
+
+def _in_use(flat: str) -> str | None:
+    """Google neither deletes nor replaces what something else refers to."""
+    found = dict.fromkeys(re.findall(r"'([^' ]+)' is already being used by '([^' ]+)'", flat))
+    if not found:
+        return None
+    lines = [f"In use: {used} is used by {user}. Google left it as it is." for used, user in found]
+    return "\n".join(
+        [
+            *lines,
+            f"If this was a deploy, {_CHANGED}: put it back.",
+            "If this was a destroy, destroy what uses it first: `tpuenv destroy` without a name of a stack keeps the "
+            "order, and what was made by hand goes by hand.",
+        ]
+    )
+
+
+def _exists(flat: str) -> str | None:
+    """Google's 409 in its services' several words, and Kubernetes' own."""
+    refused = re.findall(
+        r"(?:Error 409:|Cannot create resource that)(?:(?!Error).){0,300}?already (?:exists|own it)"
+        r"(?:(?:(?!Error:).){0,300}?\bwith ([a-z_]+\.[\w-]+))?",
+        flat,
+    )
+    if not refused:
+        return None
+    which = ", ".join(dict.fromkeys(address for address in refused if address)) or "a resource"
+    return (
+        f"Exists already: {which} is there but not in the state, as after a deploy that was killed. This finds and "
+        "imports it:\n  tpuenv recover"
     )
 
 

@@ -177,7 +177,7 @@ def state_prefix(text: str) -> str:
 
 
 def chart_repository(text: str) -> str:
-    return _matching(
+    return _mirror(
         text,
         r"(oci|https)://[A-Za-z0-9][A-Za-z0-9.-]*(:[1-9][0-9]{0,4})?(/[A-Za-z0-9_][A-Za-z0-9._-]*)*",
         "is not a chart repository; write one such as oci://mirror.example.com/charts, with no slash at the end",
@@ -185,7 +185,7 @@ def chart_repository(text: str) -> str:
 
 
 def image_registry(text: str) -> str:
-    return _matching(
+    return _mirror(
         text,
         r"[a-z0-9][a-z0-9.-]*(:[1-9][0-9]{0,4})?(/[a-z0-9][a-z0-9._-]*)*",
         "is not an image registry; write host and path such as mirror.example.com/images, with no https:// before it "
@@ -243,6 +243,14 @@ def pinned_image(text: str) -> str:
         r"@sha256:[0-9a-f]{64}",
         "is not an image with its digest; write host/path/name@sha256: and 64 digits from 0 to f",
     )
+
+
+def _mirror(text: str, pattern: str, wrong: str) -> str:
+    """`pattern` lets a port have five digits."""
+    port = re.search(r":([0-9]+)(/|$)", _matching(text, pattern, wrong))
+    if port and int(port[1]) > 65535:
+        raise ValueError(f"has port {port[1]}, and the highest there is is 65535")
+    return text
 
 
 def _matching(text: str, pattern: str, wrong: str) -> str:

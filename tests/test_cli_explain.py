@@ -86,6 +86,57 @@ def test_protected_data_needs_the_second_setting_and_says_what_is_lost(address: 
     assert f"deletes {lost} for good" in said
 
 
+@pytest.mark.parametrize("address", ["google_compute_network.network", "google_compute_subnetwork.subnet"])
+def test_a_protected_network_names_the_settings_that_would_replace_it(address: str) -> None:
+    said = explain(protected("foundation", address))
+    assert said is not None
+    assert said.startswith(f"Protected: {address}.")
+    assert "REGION or a range (SUBNET_CIDR, PODS_CIDR, SERVICES_CIDR): put it back" in said
+    assert "DESTROY_DATA" not in said
+
+
+def test_a_network_in_use_says_what_uses_it_and_which_settings_to_put_back() -> None:
+    subnet = "projects/my-project/regions/us-east5/subnetworks/tpu-subnet"
+    cluster = "projects/my-project/zones/us-east5-b/instances/gke-tpu-cluster-cpu-1"
+    said = explain(
+        in_cdktf(
+            "foundation",
+            f"Error when reading or editing Subnetwork: googleapi: Error 400: The subnetwork resource '{subnet}' is "
+            f"already being used by '{cluster}', resourceInUseByAnotherResource",
+        )
+    )
+    assert said is not None
+    assert said.startswith(f"In use: {subnet} is used by {cluster}.")
+    assert "SUBNET_CIDR, PODS_CIDR, SERVICES_CIDR): put it back" in said
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Error creating Network: googleapi: Error 409: The resource 'projects/p/global/networks/n' already exists, "
+        "alreadyExists",
+        "googleapi: Error 409: Your previous request to create the named bucket succeeded and you already own it., "
+        "conflict",
+        "Error creating service account: googleapi: Error 409: Service account tpu-nodes already exists within project "
+        "projects/p., alreadyExists",
+        "Error creating Repository: googleapi: Error 409: the repository already exists",
+        "googleapi: Error 409: Already exists: projects/p/locations/us-east5/clusters/tpu-cluster already exists.",
+        "Cannot create resource that already exists",
+    ],
+)
+def test_what_exists_but_is_not_in_the_state_can_be_recovered(line: str) -> None:
+    other = in_cdktf("foundation", "Error creating Router: googleapi: Error 400: no., invalid", "  with a_router.b,")
+    said = explain(in_cdktf("foundation", line, "", "  with a_kind.a-name,", "  on cdk.tf.json line 9") + other)
+    assert said is not None
+    assert said.startswith("Exists already: a_kind.a-name is there but not in the state")
+    assert said.endswith("\n  tpuenv recover")
+
+
+def test_an_error_beside_one_of_a_conflict_is_not_taken_for_it() -> None:
+    line = "Error creating Bucket: googleapi: Error 409: The requested bucket name is not available., conflict"
+    assert explain(in_cdktf("foundation", line) + in_cdktf("foundation", "the state already exists")) is None
+
+
 def test_several_protected_resources_are_told_once_each() -> None:
     guard = protected("foundation", "terraform_data.guard")
     registry = protected("foundation", "google_artifact_registry_repository.registry")
@@ -105,6 +156,7 @@ def test_a_held_lock_says_who_since_when_and_how_to_free_it(lines: tuple[str, ..
     assert said is not None
     assert "the state of cluster is held by ada@laptop since 2030-01-02 03:04:05.6 +0000 UTC" in said
     assert said.count("terraform -chdir=cdktf.out/stacks/cluster force-unlock 1732111111111111") == 1
+    assert "\n  tpuenv recover\n" in said
 
 
 def test_a_missing_state_bucket_needs_the_bootstrap() -> None:

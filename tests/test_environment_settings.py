@@ -68,6 +68,7 @@ def test_an_empty_value_means_the_default() -> None:
         ("TF_STATE_BUCKET", "my_state-bucket"),
         ("TF_STATE_PREFIX", "teams/research"),
         ("CHART_REPOSITORY", "oci://mirror.example.com:5000/charts"),
+        ("CHART_REPOSITORY", "oci://mirror.example.com:65535"),
         ("CHART_REPOSITORY", "https://charts.example.com"),
         ("IMAGE_REGISTRY", "us-east5-docker.pkg.dev/my-project/mirror"),
     ],
@@ -165,7 +166,9 @@ def test_values_get_their_types() -> None:
         ("TF_STATE_PREFIX", "a/../b", "cannot be a folder"),
         ("CHART_REPOSITORY", "mirror.example.com/charts", "is not a chart repository"),
         ("CHART_REPOSITORY", "oci://mirror.example.com/charts/", "is not a chart repository"),
+        ("CHART_REPOSITORY", "oci://mirror.example.com:65536/charts", "has port 65536"),
         ("IMAGE_REGISTRY", "https://mirror.example.com", "is not an image registry"),
+        ("IMAGE_REGISTRY", "mirror.example.com:99999", "has port 99999"),
     ],
 )
 def test_a_bad_value_is_refused_in_one_line_with_its_key_and_value(key: str, value: str, because: str) -> None:
