@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 
 ROOT = Path(__file__).resolve().parent.parent
-BIN = ROOT / ".venv" / "bin"
+BIN = Path(sys.prefix) / "bin"
 # Stands for a folder of the run's own, so that a cdktf.out of the user's stays as it is.
 OUTPUT = "{output}"
 HOOK = Path(__file__).with_name("peak_memory.cjs")

@@ -172,6 +172,8 @@ class World:
             "TF_IN_AUTOMATION": "1",
             "TF_INPUT": "0",
             "GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT": f"{self.address}/storage/v1/",
+            "GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT": f"{self.address}/v1/",
+            "GOOGLE_VERTEX_AI_CUSTOM_ENDPOINT": f"{self.address}/v1/",
             "GOOGLE_OAUTH_ACCESS_TOKEN": TOKEN,
             "KUBECONFIG": str(home / "no-kubeconfig"),
             "CHECKPOINT_DISABLE": "1",

@@ -29,9 +29,9 @@ JSII_VERSION = "1.142.0"
 # Of the runtime index that jsii keeps beside an unpacked assembly, in JSII_VERSION.
 RUNTIME_INDEX = ".jsii.runtime.v1.json"
 
-ROOT = Path(__file__).resolve().parent.parent
-NODE = ROOT / ".venv" / "bin" / "node"
-CACHE = ROOT / ".venv" / "cache" / "jsii"
+# What setup/ installed belongs to the virtual environment that runs, which need not be in this folder.
+NODE = Path(sys.prefix) / "bin" / "node"
+CACHE = Path(sys.prefix) / "cache" / "jsii"
 HOOK = Path(__file__).resolve().with_name("lazy_index.cjs")
 
 PLAIN = "TPUENV_PLAIN_BINDINGS"

@@ -75,6 +75,7 @@ class Config:
     timeout: float = TIMEOUT_SECONDS
     logs_bucket: str = ""
     env: tuple[str, ...] = ()
+    logging: str = ""
     images: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     dynamic: bool = False
@@ -119,6 +120,7 @@ class Config:
             timeout=self.timeout,
             logs_bucket=substituted(self.logs_bucket, values),
             env=fill(self.env),
+            logging=self.logging,
             images=fill(self.images),
             tags=fill(self.tags),
             dynamic=self.dynamic,
@@ -158,6 +160,7 @@ class _Reader:
             timeout=timeout,
             logs_bucket=self._text(found.get("logsBucket")),
             env=self._env(options.get("env")),
+            logging=self._text(options.get("logging")),
             images=self._texts(found.get("images")),
             tags=self._texts(found.get("tags")),
             dynamic=self._flag(options.get("dynamicSubstitutions")),
@@ -174,11 +177,6 @@ class _Reader:
         for key, only in (("logging", "GCS_ONLY"), ("substitutionOption", "MUST_MATCH")):
             if key in found and self._text(found[key]) != only:
                 self._wrong(found[key], f"only {only} is played")
-        if value is None or "logging" not in found:
-            # https://cloud.google.com/build/docs/securing-builds/configure-user-specified-service-accounts
-            self.problems.append(
-                f"{self.file}: options.logging: is missing; builds that run as an account of ours need GCS_ONLY"
-            )
         return found
 
     def _steps(self, value: Value | None, root: Value) -> tuple[Step, ...]:

@@ -102,7 +102,6 @@ WRONG = {
         ":6: options.substitutionOption: only MUST_MATCH is played",
     ),
     "logs elsewhere": ("GCS_ONLY", "LEGACY", ":6: options.logging: only GCS_ONLY is played"),
-    "no place for the logs": ("options: {logging: GCS_ONLY}\n", "", ": options.logging: is missing"),
     "a substitution that is not declared": (
         "'$_WORD'", "'$_WORD$_OTHER'", ":7: substitutions: _OTHER is used and not declared",
     ),
