@@ -103,7 +103,7 @@ class Provider:
             prior = _decode(request.prior_state, block)
             planned, replaced = self.plan(client, kind, block, prior, proposed)
             return MESSAGES["PlanResourceChangeResponse"](
-                planned_state=_encode(planned, block), requires_replace=[_path(path) for path in replaced]
+                planned_state=_encode(planned, block), requires_replace=[path_message(path) for path in replaced]
             )
 
         return self._answer("PlanResourceChangeResponse", request, connection, plan)
@@ -194,7 +194,8 @@ def _diagnostic(summary: str, detail: str = "", *, severity: int = ERROR) -> Any
     return MESSAGES["Diagnostic"](severity=severity, summary=summary, detail=detail)
 
 
-def _path(path: planning.Path) -> Any:
+def path_message(path: planning.Path) -> Any:
+    """A path as Terraform takes it."""
     steps = [
         MESSAGES["Step"](element_key_int=step) if isinstance(step, int) else MESSAGES["Step"](attribute_name=step)
         for step in path

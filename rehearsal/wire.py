@@ -15,11 +15,12 @@ PACKAGE = "tfplugin6"
 
 _SCALARS = {"int64": 3, "bool": 8, "string": 9, "bytes": 12}
 
-# message -> field -> (number, type); "*" before a type means repeated, "{}" a map from string.
+# message -> field -> (number, type); "*" before a type means repeated, "{}" a map from string, "|" that one of the
+# fields so marked is there, which an index of 0 is too.
 _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "DynamicValue": {"msgpack": (1, "bytes"), "json": (2, "bytes")},
     "RawState": {"json": (1, "bytes")},
-    "Step": {"attribute_name": (1, "string"), "element_key_string": (2, "string"), "element_key_int": (3, "int64")},
+    "Step": {"attribute_name": (1, "|string"), "element_key_string": (2, "|string"), "element_key_int": (3, "|int64")},
     "AttributePath": {"steps": (1, "*Step")},
     # severity: 1 error, 2 warning
     "Diagnostic": {
@@ -106,8 +107,12 @@ def _build() -> dict[str, type[Any]]:
         proto = file.message_type.add(name=message)
         for field, (number, kind) in fields.items():
             repeated = kind.startswith(("*", "{}"))
-            target = kind.removeprefix("*").removeprefix("{}")
+            target = kind.lstrip("*{}|")
             out = proto.field.add(name=field, number=number, label=3 if repeated else 1)
+            if kind.startswith("|"):
+                out.oneof_index = 0
+                if not proto.oneof_decl:
+                    proto.oneof_decl.add(name="one")
             if kind.startswith("{}"):
                 entry = proto.nested_type.add(name="".join(part.title() for part in field.split("_")) + "Entry")
                 entry.options.map_entry = True

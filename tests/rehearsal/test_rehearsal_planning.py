@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from rehearsal import planning
+from rehearsal.provider import path_message
 from rehearsal.schemas import Attribute, Block, NestedBlock
 from rehearsal.values import UNKNOWN
+from rehearsal.wire import MESSAGES
 
 INNER = Block(
     attributes={"given": Attribute(type_="string", optional=True), "made": Attribute(type_="string", computed=True)}
@@ -68,6 +70,17 @@ def test_paths_that_force_replacement_name_the_item_of_a_list_and_the_whole_of_a
     after = value(rows=[{"given": "a"}, {"given": "c"}], members=[{"given": "z"}], times={"given": "z"}, name="m")
     found = planning.replacements(BLOCK, before, after, ("name", "rows.given", "members.given", "times.given", "size"))
     assert found == [("name",), ("rows", 1, "given"), ("members",), ("times", "given")]
+
+
+def test_a_path_reaches_terraform_with_the_place_of_the_first_item() -> None:
+    """An index of 0 is no less there than any other."""
+    sent = path_message(("rows", 0, "given")).SerializeToString()
+    steps = [step.ListFields() for step in MESSAGES["AttributePath"].FromString(sent).steps]
+    assert [[(field.name, value) for field, value in step] for step in steps] == [
+        [("attribute_name", "rows")],
+        [("element_key_int", 0)],
+        [("attribute_name", "given")],
+    ]
 
 
 def test_a_block_that_comes_forces_replacement_only_for_what_is_in_it() -> None:
