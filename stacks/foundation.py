@@ -94,6 +94,9 @@ class Foundation(EnvironmentStack):
         return nodes
 
     def _network(self, nodes: ServiceAccount) -> None:
+        """The network and the subnet are protected as the cluster on them is: a name, a region or a smaller range in
+        the settings would replace them, and Google would stop that half-way.
+        """
         settings, names = self.environment.settings, self.environment.names
         network = ComputeNetwork(
             self,
@@ -102,6 +105,7 @@ class Foundation(EnvironmentStack):
             auto_create_subnetworks=False,
             routing_mode="REGIONAL",
             mtu=MTU_BYTES,
+            lifecycle=self.protected(settings.deletion_protection),
             depends_on=[self.services["compute.googleapis.com"]],
         )
         ComputeSubnetwork(
@@ -118,6 +122,7 @@ class Foundation(EnvironmentStack):
                 ),
             ],
             private_ip_google_access=True,
+            lifecycle=self.protected(settings.deletion_protection),
         )
         router = ComputeRouter(self, "router", name=names.router, region=settings.region, network=network.id)
         ComputeRouterNat(
