@@ -8,7 +8,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -79,22 +80,33 @@ class _Tail:
 
 
 def _in_pipe(command: Sequence[str], output: _Tail) -> int:
-    """For pipelines and logs. An interrupt reaches cdktf too, and is waited out: Terraform frees its lock then."""
+    """For pipelines and logs. What asks to stop is waited out: Terraform saves the state then, and frees its lock."""
+    with (
+        subprocess.Popen(command, cwd=project.ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as running,
+        _passing_on_to(running),
+    ):
+        assert running.stdout is not None
+        while chunk := os.read(running.stdout.fileno(), 65536):
+            output.add(chunk)
+            sys.stdout.buffer.write(chunk)
+            sys.stdout.buffer.flush()
+    return running.returncode
 
-    def leave_it_to_cdktf(_number: int, _frame: FrameType | None) -> None:
-        pass
 
-    before = signal.signal(signal.SIGINT, leave_it_to_cdktf)
+@contextmanager
+def _passing_on_to(running: subprocess.Popen[bytes]) -> Iterator[None]:
+    """SIGTERM comes to this process alone. A typed interrupt has reached cdktf too, which counts them."""
+
+    def pass_on(number: int, _frame: FrameType | None) -> None:
+        if number == signal.SIGTERM:
+            running.send_signal(number)
+
+    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        with subprocess.Popen(command, cwd=project.ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as running:
-            assert running.stdout is not None
-            while chunk := os.read(running.stdout.fileno(), 65536):
-                output.add(chunk)
-                sys.stdout.buffer.write(chunk)
-                sys.stdout.buffer.flush()
-        return running.returncode
+        yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _in_terminal(command: Sequence[str], output: _Tail) -> int:

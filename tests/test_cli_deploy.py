@@ -169,16 +169,23 @@ def test_cdktf_can_ask_at_a_terminal_and_is_explained_there_too(python: str) -> 
     assert b"DELETION_PROTECTION=false tpuenv destroy" in shown
 
 
-def test_an_interrupt_waits_until_cdktf_has_put_things_away(python: str) -> None:
-    write_cdktf(python, "trap 'sleep 0.3; echo unlocked; exit 5' INT", "echo started", "while :; do sleep 0.05; done")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=str)
+def test_who_asks_to_stop_waits_until_cdktf_has_put_things_away(python: str, number: signal.Signals) -> None:
+    """An interrupt comes to the whole group, as from a terminal, and SIGTERM to the command alone."""
+    write_cdktf(
+        python, "trap 'sleep 0.3; echo unlocked; exit 5' INT TERM", "echo started", "while :; do sleep 0.05; done"
+    )
     with subprocess.Popen(
         as_program(python, "deploy", "--auto-approve"), cwd=ROOT, start_new_session=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as running:  # fmt: skip
         assert running.stdout is not None
         assert running.stdout.readline() == "started\n"
-        os.killpg(running.pid, signal.SIGINT)
+        if number == signal.SIGINT:
+            os.killpg(running.pid, number)
+        else:
+            running.send_signal(number)
         out, err = running.communicate(timeout=30)
     assert running.returncode == 5
-    assert "unlocked" in out
+    assert out.count("unlocked") == 1
     assert err == ""
