@@ -20,10 +20,10 @@ def main() -> int:
 
     # Not before the settings are known to be good: this starts Node.
     from manifests.render import render
-    from stacks.app import app
+    from stacks.app import write_stacks
 
     folder = Path(os.environ.get("CDKTF_OUTDIR") or "cdktf.out")
-    app(wanted, folder).synth()
+    write_stacks(wanted, folder)
     render(wanted, folder / "manifests")
     return 0
 

@@ -20,9 +20,22 @@ from stacks.platform import Platform
 from stacks.queues import Queues
 from stacks.tpu_node_pools import TpuNodePools
 
+JSON, HCL = "cdk.tf.json", "cdk.tf"
+
+
+def write_stacks(environment: Environment, folder: Path) -> None:
+    """All stacks of an environment in `folder`, as JSON, or as HCL when the CDKTF CLI was called with `--hcl`.
+
+    Terraform reads whatever it finds, so the form that an earlier run left there goes.
+    """
+    result = app(environment, folder)
+    result.synth()
+    for stale in folder.glob(f"stacks/*/{JSON if result.hcl_output else HCL}"):
+        stale.unlink()
+
 
 def app(environment: Environment, folder: Path) -> App:
-    """All stacks of an environment, each depending on the one before; `synth()` writes them to `folder`.
+    """All stacks of an environment, each depending on the one before.
 
     Quota never comes before its chips, and on the way down jobs are drained before their nodes go.
     """

@@ -12,7 +12,7 @@ import yaml
 import environment
 from environment import Environment
 from manifests.render import render
-from stacks.app import app
+from stacks.app import write_stacks
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -76,7 +76,7 @@ class Synthesis:
 
 def synthesize(wanted: Environment, folder: Path) -> Path:
     """Stacks and manifests of an environment, in `folder`."""
-    app(wanted, folder).synth()
+    write_stacks(wanted, folder)
     render(wanted, folder / "manifests")
     return folder
 

@@ -1,0 +1,35 @@
+"""main.py, as cdktf runs it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.synthesis import ROOT, STACKS
+
+
+def synthesize(folder: Path, *, hcl: bool) -> set[str]:
+    """What `cdktf synth`, or with `--hcl`, makes of the default environment; all that Terraform would read of it."""
+    variables = {"PROJECT_ID": "my-project", "CDKTF_OUTDIR": str(folder), "SYNTH_HCL_OUTPUT": str(hcl).lower()}
+    subprocess.run([sys.executable, "main.py"], cwd=ROOT, env={**os.environ, **variables}, check=True)
+    return {str(path.relative_to(folder / "stacks")) for path in folder.glob("stacks/*/*.tf*")}
+
+
+@pytest.mark.slow
+def test_terraform_never_reads_a_stack_twice_whichever_form_was_there_before(tmp_path: Path) -> None:
+    for hcl in (False, True, False):
+        form = "cdk.tf" if hcl else "cdk.tf.json"
+        assert synthesize(tmp_path, hcl=hcl) == {f"{stack}/{form}" for stack in STACKS}
+
+
+@pytest.mark.slow
+def test_what_terraform_itself_keeps_beside_a_stack_stays(tmp_path: Path) -> None:
+    kept = tmp_path / "stacks" / "foundation" / ".terraform.lock.hcl"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("")
+    synthesize(tmp_path, hcl=False)
+    assert kept.exists()
