@@ -31,6 +31,9 @@ sys.exit(7)
 """
 
 
+LIMIT_SECONDS = 20
+
+
 @pytest.fixture
 def terraform(tmp_path: Path) -> str:
     """`.venv/bin/terraform-for-cdktf` of an environment whose folder needs quoting."""
@@ -58,8 +61,13 @@ class Terminal:
 
     def end(self) -> tuple[int, float]:
         """The exit code, and how long it took, in seconds."""
-        code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        return code, time.monotonic() - self.started
+        ended, status = 0, 0
+        while not ended:
+            if time.monotonic() - self.started > LIMIT_SECONDS:
+                os.kill(self.pid, signal.SIGKILL)
+            ended, status = os.waitpid(self.pid, os.WNOHANG)
+            time.sleep(0.01)
+        return os.waitstatus_to_exitcode(status), time.monotonic() - self.started
 
 
 def script(tmp_path: Path, *lines: str) -> str:
