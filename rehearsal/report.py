@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,10 @@ from rehearsal.rules.tpu import SHAPES, topology_of
 
 _TPU = "google.com/tpu"
 _STATE = "/default.tfstate"
+
+# The output that lists the TPU node pools, group by group as the fleet does; Terraform's own order is the alphabet's.
+_POOLS = "node_pools"
+_GROUP = "tpuenv/pool-group"  # node label
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,14 +43,16 @@ def by_stack(cloud: Cloud, bucket: str) -> list[StackReport]:
     for blob in sorted(cloud.blobs(bucket), key=lambda blob: first.get(blob.name, 0)):
         if not blob.name.endswith(_STATE):
             continue
+        state = json.loads(blob.content)
         found = [
             (resource["type"], instance["attributes"])
-            for resource in json.loads(blob.content).get("resources", [])
+            for resource in state.get("resources", [])
             if resource["mode"] == "managed"
             for instance in resource["instances"]
         ]
+        pools = state.get("outputs", {}).get(_POOLS, {}).get("value", [])
         stack = blob.name.removesuffix(_STATE).rsplit("/", 1)[-1]
-        rows.append(StackReport(stack=stack, resources=len(found), facts=_facts(found)))
+        rows.append(StackReport(stack=stack, resources=len(found), facts=_facts(found, pools)))
     return rows
 
 
@@ -65,11 +71,14 @@ def counted(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
-def _facts(resources: Iterable[tuple[str, Attributes]]) -> list[str]:
-    order = list(_WORDS)
-    known = sorted((item for item in resources if item[0] in _WORDS), key=lambda item: order.index(item[0]))
+def _facts(resources: Iterable[tuple[str, Attributes]], order: Sequence[str]) -> list[str]:
+    """`order`: of the node pools, by name."""
+    words = list(_WORDS)
+    known = sorted((item for item in resources if item[0] in _WORDS), key=lambda item: words.index(item[0]))
     found = [fact for type_, attributes in known if (fact := _WORDS[type_](attributes))]
-    return sorted(found, key=_rank) + _pools([attributes for type_, attributes in resources if type_ == POOL])
+    at = {name: place for place, name in enumerate(order)}
+    pools = [attributes for type_, attributes in resources if type_ == POOL]
+    return sorted(found, key=_rank) + _pools(sorted(pools, key=lambda pool: at.get(str(pool["name"]), -1)))
 
 
 def _rank(fact: str) -> int:
@@ -78,29 +87,42 @@ def _rank(fact: str) -> int:
 
 
 def _pools(pools: list[Attributes]) -> list[str]:
-    """Node pools, those that are alike in one line."""
+    """Node pools; the slices of a group that are alike in one line."""
     found = []
-    for (words, hosts, chips), count in Counter(_pool(pool) for pool in pools).items():
+    for (group, words, hosts, chips), count in Counter(_pool(pool) for pool in pools).items():
         if chips:
             sizes = f"{counted(count, 'slice')} x {counted(hosts, 'host')} x {counted(chips, 'chip')}"
-            found.append(f"{sizes} = {counted(count * hosts * chips, 'chip')} ({words})")
+            found.append(f"{group}: {sizes} = {counted(count * hosts * chips, 'chip')} ({words})")
         else:
             found.append(words)
     return found
 
 
-def _pool(pool: Attributes) -> tuple[str, int, int]:
-    """What is said of a pool; of a TPU pool also its hosts, and the chips of each."""
+def _pool(pool: Attributes) -> tuple[str, str, int, int]:
+    """A pool's group and what is said of it; of a TPU pool also its hosts, and the chips of each."""
     config = one(pool, "node_config")
     machine, zones = str(config.get("machine_type")), ", ".join(pool.get("node_locations") or [])
+    group = str((config.get("labels") or {}).get(_GROUP, pool["name"]))
     shape, scaling = SHAPES.get(machine), one(pool, "autoscaling")
     if shape is None:
         size = f"{scaling['min_node_count']} to {scaling['max_node_count']}" if scaling else str(pool.get("node_count"))
-        return f"node pool {pool['name']}: {size} nodes of {machine}, {zones}", 0, 0
+        return group, f"node pool {pool['name']}: {size} nodes of {machine}, {zones}", 0, 0
     topology = topology_of(pool) or shape.single_host
-    comes = ", from zero" if scaling else ""
+    words = [f"{shape.accelerator} {topology}", machine, zones, _capacity(pool, config)]
     hosts = int(pool.get("node_count") or scaling.get("max_node_count") or 0)
-    return f"{shape.accelerator} {topology}, {machine}, {zones}{comes}", hosts, shape.chips_per_host
+    return group, ", ".join([*words, "autoscaled"] if scaling else words), hosts, shape.chips_per_host
+
+
+def _capacity(pool: Attributes, config: Attributes) -> str:
+    """Where the machines come from; a reservation with its name and, if only that is used, its block."""
+    affinity = one(config, "reservation_affinity")
+    if affinity.get("consume_reservation_type") == "SPECIFIC_RESERVATION":
+        return f"reservation {str(affinity['values'][0]).replace('/reservationBlocks/', ' block ')}"
+    if config.get("spot"):
+        return "spot"
+    if one(pool, "queued_provisioning").get("enabled"):
+        return "queued"
+    return "flex-start" if config.get("flex_start") else "on-demand"
 
 
 def _subnet(values: Attributes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pty
 import shutil
@@ -19,8 +20,12 @@ from cli import main
 from cli.rehearse import Show
 from environment.services import SERVICES
 from rehearsal import processes
+from rehearsal.report import by_stack
+from rehearsal.rules.addresses import POOL
 from rehearsal.world import Project, World
-from tests.rehearsal.played import CACHE, ROOT
+from tests.rehearsal.conftest import FLEET
+from tests.rehearsal.played import CACHE, ROOT, Played
+from tests.synthesis import Synthesis
 
 CLUSTER = "projects/my-project/locations/us-east5/clusters/tpu-cluster"
 
@@ -80,13 +85,47 @@ def show(world: World) -> Show:
     return Show(world, environment.load(ROOT / "vars.env", {"PROJECT_ID": "my-project"}))
 
 
+def keep_state(played: Played, synthesis: Synthesis) -> str:
+    """Write the state of the fleet's node pools as Terraform does, sorted by the alphabet; the bucket."""
+    stack = synthesis.stack(FLEET, "tpu-node-pools")
+    pools = stack["resource"]["google_container_node_pool"]
+    resources = [
+        {"type": POOL, "mode": "managed", "instances": [{"attributes": played.resources[f"{POOL}.{name}"].state}]}
+        for name in sorted(pools)
+    ]
+    state = {"outputs": {"node_pools": stack["output"]["node_pools"]}, "resources": resources}
+    played.cloud.put_blob("states", "tpu-node-pools/default.tfstate", json.dumps(state).encode(), {}, keep_old=True)
+    return "states"
+
+
+def test_what_exists_shows_each_group_of_the_fleet_with_its_capacity_and_in_its_order(
+    fleet: Played, synthesis: Synthesis
+) -> None:
+    (row,) = by_stack(fleet.cloud, keep_state(fleet, synthesis))
+    assert row.facts == [
+        "pretrain: 2 slices x 32 hosts x 4 chips = 256 chips (tpu-v5p-slice 4x4x8, ct5p-hightpu-4t, us-east5-a, "
+        "reservation training-2027 block training-2027-block-0001)",
+        "dev: 4 slices x 4 hosts x 4 chips = 64 chips (tpu-v6e-slice 4x4, ct6e-standard-4t, us-east5-b, spot, "
+        "autoscaled)",
+        "serve: 2 slices x 2 hosts x 4 chips = 16 chips (tpu-v6e-slice 2x4, ct6e-standard-4t, us-east5-a, on-demand)",
+        "burst: 4 slices x 4 hosts x 4 chips = 64 chips (tpu-v5-lite-podslice 4x4, ct5lp-hightpu-4t, us-east5-a, "
+        "flex-start, autoscaled)",
+    ]
+    for number in range(4):
+        state = fleet.resources[f"{POOL}.burst-{number}"].state
+        assert state is not None
+        state["queued_provisioning"] = [{"enabled": True}]
+    (row,) = by_stack(fleet.cloud, keep_state(fleet, synthesis))
+    assert row.facts[-1].endswith("us-east5-a, queued, autoscaled)")
+
+
 @whole
 def test_the_whole_of_it_goes_well(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["rehearse", "--folder", str(tmp_path / "with spaces")]) == 0
     told = capfd.readouterr().out
     for line in (
         "Rehearsing tpu-cluster in project my-project",
-        "2 slices x 4 hosts x 4 chips = 32 chips (tpu-v6e-slice 4x4, ct6e-standard-4t, us-east5-b)",
+        "tpu: 2 slices x 4 hosts x 4 chips = 32 chips (tpu-v6e-slice 4x4, ct6e-standard-4t, us-east5-b, on-demand)",
         "admitted: slice, 4 pods, on node pool tpu-0 in us-east5-b (4 hosts x 4 chips)",
         "queues           refused",
         "refused, nothing deleted: Instance cannot be destroyed",
