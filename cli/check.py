@@ -14,6 +14,7 @@ from cli.project import wanted
 from environment import Environment
 from environment.admission import Explanation, NotAWorkload, Verdict, explain
 from environment.admission.manifest import KINDS
+from environment.names import TEAM_ACCOUNT
 from environment.problems import printable
 from environment.queues import queue_objects
 
@@ -21,6 +22,24 @@ _MAX_BYTES = 4 << 20
 
 # Kinds that start pods without a queue: Kueue does not look at them, and team namespaces refuse their TPU pods.
 _UNQUEUED = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "CronJob", "RayService", "LeaderWorkerSet")
+
+
+# Kubernetes makes `default` in every namespace.
+_ACCOUNTS = ("default", TEAM_ACCOUNT)
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that is there twice: of the two, YAML readers keep the last and say nothing."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen: set[str] = set()
+        for key, _ in node.value:
+            name = key.value if isinstance(key, yaml.ScalarNode) else ""
+            if name in seen:
+                raise yaml.MarkedYAMLError(problem=f"'{name}' is there twice; keep one", problem_mark=key.start_mark)
+            seen |= {name} - {""}
+        return node
 
 
 class _BadInput(ValueError):
@@ -33,8 +52,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="say whether, where and why a workload would be admitted",
         description=f"Says whether a {', '.join(KINDS[:-1])} or {KINDS[-1]} would be admitted on the queues of this "
         "environment while they are empty, which slices it gets, or why not and what to change. Nothing is deployed or "
-        "asked of a cluster. Several workloads in one file are admitted one after the other.",
-        epilog="Exit codes: 0 it would start or wait, 1 it would never start or is refused, 2 the file cannot be used.",
+        "asked of a cluster. Several workloads in one file are admitted one after the other. Fields are checked as "
+        "kubectl has the API server check them: unknown, missing, of another type.",
+        epilog="Exit codes: 0 it would start or wait, 1 it would never start or is refused, 2 the file cannot be used. "
+        "Not looked at: jobs that run or wait in the cluster; whether images, ConfigMaps, Secrets and claims exist; how "
+        "pods pack onto CPU nodes; values that neither Kueue nor a TPU slice asks about; the program itself.",
     )
     parser.add_argument("manifest", metavar="MANIFEST", help="a YAML file with the workload, or - for standard input")
     parser.add_argument(
@@ -76,7 +98,7 @@ def _read(name: str) -> str:
 
 def _documents(text: str) -> list[object]:
     try:
-        return [document for document in yaml.safe_load_all(text) if document is not None]
+        return [document for document in yaml.load_all(text, Loader=_Loader) if document is not None]
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
@@ -93,6 +115,8 @@ def _workloads(documents: list[object]) -> list[dict[str, Any]]:
             raise _BadInput(f"kind {document['kind']} is not queued here; use {', '.join(KINDS[:-1])} or {KINDS[-1]}")
         if document["kind"] in KINDS:
             found.append(document)
+        elif meant := [kind for kind in KINDS if kind.lower() == document["kind"].lower()]:
+            raise _BadInput(f"kind {document['kind']} does not exist; did you mean {meant[0]}?")
     if not found:
         kinds = ", ".join(sorted({str(document["kind"]) for document in documents if isinstance(document, dict)}))
         raise _BadInput(
@@ -116,7 +140,7 @@ def _explain_all(
     environment: Environment, manifests: list[dict[str, Any]], namespaces: list[str]
 ) -> Iterator[Explanation]:
     """One after the other, each beside those before it."""
-    objects = list(queue_objects(environment))
+    objects = [*queue_objects(environment), *_accounts(environment)]
     for number, (manifest, namespace) in enumerate(zip(manifests, namespaces, strict=True)):
         found = explain(objects, manifest, namespace=namespace)
         if found.verdict == Verdict.ADMITTED and found.cluster_queue:
@@ -129,3 +153,10 @@ def _explain_all(
                 }
             )
         yield found
+
+
+def _accounts(environment: Environment) -> Iterator[dict[str, Any]]:
+    """The service accounts that there are, a team at a time."""
+    for team in environment.teams:
+        for name in _ACCOUNTS:
+            yield {"kind": "ServiceAccount", "metadata": {"name": name, "namespace": team.name}}

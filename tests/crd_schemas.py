@@ -44,7 +44,7 @@ def errors_of(object_: Mapping[str, Any]) -> list[str]:
     """Everything a strict API server would object to, each as `path: what`. Skips the test where CRD_DIR is needed."""
     group = str(object_.get("apiVersion", "")).rpartition("/")[0]
     if group in CUSTOM_GROUPS:
-        return _errors(_custom_validator(_crd_dir(), str(object_["apiVersion"]), str(object_["kind"])), object_)
+        return _errors(_custom_validator(crd_folder(), str(object_["apiVersion"]), str(object_["kind"])), object_)
     try:
         kubernetes_validate.validate(dict(object_), KUBERNETES_VERSION, strict=True)
     except kubernetes_validate.ValidationError as error:
@@ -54,7 +54,8 @@ def errors_of(object_: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def _crd_dir() -> Path:
+def crd_folder() -> Path:
+    """The folder that CRD_DIR names. Skips the test where there is none."""
     folder = os.environ.get("CRD_DIR")
     if not folder:
         pytest.skip("CRD_DIR is not set: name the folder with the CRDs of Kueue, JobSet and KubeRay")
@@ -69,12 +70,17 @@ def _errors(validator: Draft202012Validator, object_: Mapping[str, Any]) -> list
 
 @cache
 def _custom_validator(folder: Path, api_version: str, kind: str) -> Draft202012Validator:
+    return Draft202012Validator(_whole_object(schema_of(folder, api_version, kind)))
+
+
+def schema_of(folder: Path, api_version: str, kind: str) -> Schema:
+    """The schema of a custom resource as its CustomResourceDefinition has it."""
     group, version = api_version.split("/")
     for crd in _crds(folder):
         if crd["spec"]["group"] == group and crd["spec"]["names"]["kind"] == kind:
             for each in crd["spec"]["versions"]:
                 if each["name"] == version and each["served"]:
-                    return Draft202012Validator(_whole_object(each["schema"]["openAPIV3Schema"]))
+                    return each["schema"]["openAPIV3Schema"]  # type: ignore[no-any-return]
             raise LookupError(f"{kind} is not served as {api_version}")
     raise LookupError(f"{folder} has no CustomResourceDefinition of {kind} in {group}")
 

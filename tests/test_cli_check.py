@@ -62,6 +62,44 @@ def test_the_exit_code_says_whether_it_would_ever_start(
     assert words in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("name", "account", "code", "words"),
+    [
+        ("job-cpu", "training", 0, "would be admitted now"),
+        ("job-cpu", "default", 0, "would be admitted now"),
+        ("jobset-one-slice", "trainer", 1, "-> use training, which reads and writes the team's bucket"),
+    ],
+)
+def test_a_team_s_namespace_has_two_service_accounts(
+    name: str, account: str, code: int, words: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = _manifest(name)
+    file.write_text(
+        text.replace("restartPolicy:", f"serviceAccountName: {account}\n{' ' * _indent(text)}restartPolicy:")
+    )
+    assert _check(str(file)) == code
+    assert words in capsys.readouterr().out
+
+
+def _indent(text: str) -> int:
+    """Spaces before the restart policy, where the pod's fields begin."""
+    (line,) = (line for line in text.splitlines() if "restartPolicy:" in line)
+    return len(line) - len(line.lstrip())
+
+
+def test_a_mapping_may_be_merged_and_overridden(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = _manifest("job-cpu").replace("labels:", "annotations: &a {x: a, y: b}\n  labels:\n    <<: *a\n    x: c")
+    file.write_text(text, encoding="utf-8")
+    assert _check(str(file)) == 0
+    assert "would be admitted now" in capsys.readouterr().out
+
+
+def test_help_says_what_is_not_looked_at(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        _check("--help")
+    assert "Not looked at: jobs that run or wait" in " ".join(capsys.readouterr().out.split())
+
+
 def test_the_settings_decide(file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(_manifest("jobset-one-slice"), encoding="utf-8")
     monkeypatch.setenv("TPU_TYPE", "v6e-64")
@@ -106,6 +144,8 @@ def test_a_manifest_without_a_namespace_is_the_only_team_s(file: Path, capsys: p
         (b"- a\n", "document 1 is not a Kubernetes object"),
         (b"kind: 3", "document 1 is not a Kubernetes object"),
         (b"kind: Service", "holds no Job, JobSet, RayJob or RayCluster, only Service"),
+        (b"a: 1\nb: {c: 1, c: 2}", "is not YAML, line 2: 'c' is there twice; keep one"),
+        (b"kind: jobset", "kind jobset does not exist; did you mean JobSet?"),
         (b"kind: Deployment", "kind Deployment is not queued here"),
         (b"kind: Job", "apiVersion: '' is not that of a Job; use batch/v1"),
         (b"kind: Job\napiVersion: batch/v1\nspec: 3", "spec: 3 is not a mapping"),

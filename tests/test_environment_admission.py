@@ -63,9 +63,18 @@ def _in_use(answer: Object) -> list[Object]:
     ]
 
 
+def _accounts(answer: Object, manifest: Object) -> list[Object]:
+    """The service accounts of the manifest's namespace, where the case depends on which there are."""
+    namespace = manifest["metadata"]["namespace"]
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
+        for name in answer.get("accounts", [])
+    ]
+
+
 def _explained(name: str) -> tuple[Object, Explanation]:
     answer, manifest = _case(name)
-    return answer, explain([*_fleet(answer["fleet"]), *_in_use(answer)], manifest)
+    return answer, explain([*_fleet(answer["fleet"]), *_in_use(answer), *_accounts(answer, manifest)], manifest)
 
 
 def test_there_are_enough_cases_right_and_wrong() -> None:

@@ -124,6 +124,7 @@ class Cluster:
     cluster_queues: dict[str, ClusterQueue] = field(default_factory=dict)
     local_queues: dict[tuple[str, str], LocalQueue] = field(default_factory=dict)  # by namespace and name
     namespaces: dict[str, dict[str, str]] = field(default_factory=dict)  # labels by name; empty if none were given
+    service_accounts: dict[str, set[str]] = field(default_factory=dict)  # by namespace; those that were given
     priorities: dict[str, int] = field(default_factory=dict)
     admitted: tuple[Admitted, ...] = ()
 
@@ -193,6 +194,9 @@ def read_cluster(objects: Iterable[Mapping[str, Any]]) -> Cluster:
             )
         elif kind == "Namespace":
             cluster.namespaces[name] = whole.get("metadata", "labels").texts()
+        elif kind == "ServiceAccount":
+            namespace = whole.get("metadata", "namespace").text()
+            cluster.service_accounts.setdefault(namespace, set()).add(name)
         elif kind == "WorkloadPriorityClass":
             cluster.priorities[name] = whole.get("value").integer(0, lowest=-(2**31))
         elif kind == "Workload" and (holder := _admitted(name, whole)):

@@ -10,6 +10,7 @@ from environment.admission import slices
 from environment.admission.cluster import ZERO, Amounts, Cluster, ClusterQueue, read_cluster
 from environment.admission.flavors import GroupOutcome, assign, usage_of
 from environment.admission.manifest import PodSet, Workload, read
+from environment.admission.pods import account_reasons, pod_reasons
 from environment.admission.preemption import targets
 from environment.admission.refusals import refusals
 from environment.admission.result import TPU, Explanation, PodSetPlan, Reason, Verdict
@@ -23,22 +24,25 @@ def explain(objects: Iterable[Mapping[str, Any]], manifest: object, *, namespace
     """Whether, where and why a workload would be admitted.
 
     `objects`: the cluster's ResourceFlavors, ClusterQueues, LocalQueues and WorkloadPriorityClasses; Namespaces, where
-    it matters which exist or how they are labelled; and the Workloads that are admitted, for what is in use.
+    it matters which exist or how they are labelled, and ServiceAccounts, where it matters which exist; and the
+    Workloads that are admitted, for what is in use.
     `namespace` is for a manifest that names none. Raises NotAWorkload for one that cannot be read as a Job, JobSet,
     RayJob or RayCluster.
     """
     workload = read(manifest, namespace=namespace)
-    if refused := refusals(workload):
-        return _unplaced(workload, refused)
+    wrong = [*refusals(workload), *pod_reasons(workload)]
+    if _worst(wrong) == Verdict.REFUSED:
+        return _unplaced(workload, wrong)
     if not workload.pod_sets:
         note = "runs on a RayCluster that exists, with that one's quota; Kueue does not queue it"
         return Explanation(workload=str(workload), verdict=Verdict.ADMITTED, notes=(note,))
     cluster = read_cluster(objects)
     way = route(cluster, workload)
     priority, unknown = _priority(cluster, workload)
+    wrong += [*account_reasons(cluster, workload), *unknown]
     if way.cluster_queue is None:
-        return _unplaced(workload, [*way.reasons, *unknown])
-    return _placed(cluster, workload, way, way.cluster_queue, priority, unknown)
+        return _unplaced(workload, [*way.reasons, *wrong])
+    return _placed(cluster, workload, way, way.cluster_queue, priority, wrong)
 
 
 def _unplaced(workload: Workload, reasons: list[Reason]) -> Explanation:
@@ -67,9 +71,9 @@ def _priority(cluster: Cluster, workload: Workload) -> tuple[int, list[Reason]]:
 
 
 def _placed(
-    cluster: Cluster, workload: Workload, way: Route, queue: ClusterQueue, priority: int, unknown: list[Reason]
+    cluster: Cluster, workload: Workload, way: Route, queue: ClusterQueue, priority: int, wrong: list[Reason]
 ) -> Explanation:
-    reasons = [*way.reasons, *unknown, *slices.exclusive_cpu_pods(workload)]
+    reasons = [*way.reasons, *wrong, *slices.exclusive_cpu_pods(workload)]
     notes = list(way.notes)
     plans: list[PodSetPlan] = []
     given: Amounts = {}

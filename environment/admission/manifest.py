@@ -141,13 +141,13 @@ class Workload:
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
-_API_VERSIONS = {
+API_VERSIONS = {
     "Job": "batch/v1",
     "JobSet": "jobset.x-k8s.io/v1alpha2",
     "RayJob": "ray.io/v1",
     "RayCluster": "ray.io/v1",
 }
-KINDS = tuple(_API_VERSIONS)
+KINDS = tuple(API_VERSIONS)
 
 EXCLUSIVE_TOPOLOGY = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 
@@ -162,10 +162,10 @@ def read(manifest: object, *, namespace: str) -> Workload:
     """The workload in a manifest; `namespace` is for one that names none. Raises NotAWorkload."""
     whole = Field(manifest)
     kind, api_version = whole.get("kind").text(), whole.get("apiVersion").text()
-    if kind not in _API_VERSIONS:
+    if kind not in API_VERSIONS:
         raise NotAWorkload(f"kind: '{kind}' is not queued here; use one of {', '.join(KINDS)}")
-    if api_version != _API_VERSIONS[kind]:
-        raise NotAWorkload(f"apiVersion: '{api_version}' is not that of a {kind}; use {_API_VERSIONS[kind]}")
+    if api_version != API_VERSIONS[kind]:
+        raise NotAWorkload(f"apiVersion: '{api_version}' is not that of a {kind}; use {API_VERSIONS[kind]}")
     metadata = whole.get("metadata")
     generated = metadata.get("generateName").text()
     return Workload(

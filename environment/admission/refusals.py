@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from environment.admission.fields import field_reasons
 from environment.admission.manifest import Field, PodSet, Workload
 from environment.admission.result import TPU, Reason, Verdict, amount, asked
 
@@ -21,6 +22,7 @@ _RANDOM_SUFFIX = 5  # characters that the API server adds to a generateName, and
 def refusals(workload: Workload) -> list[Reason]:
     """Everything for which the workload would not even be created."""
     return [
+        *field_reasons(workload),
         *_of_metadata(workload),
         *_of_kind(workload),
         *(each for pods in workload.pod_sets for each in _of_pods(workload, pods)),
@@ -62,7 +64,7 @@ def _longest(name: str) -> str:
 def _of_kind(workload: Workload) -> Iterator[Reason]:
     spec = workload.manifest.get("spec")
     if workload.kind == "Job":
-        yield from _of_job(workload, spec)
+        yield from _of_job(workload)
     elif workload.kind == "JobSet":
         yield from _of_job_set(workload, spec)
     elif workload.kind == "RayCluster":
@@ -71,12 +73,7 @@ def _of_kind(workload: Workload) -> Iterator[Reason]:
         yield from _of_ray_job(workload, spec)
 
 
-def _of_job(workload: Workload, spec: Field) -> Iterator[Reason]:
-    policy = spec.get("template", "spec", "restartPolicy")
-    if policy.text("Always") not in ("Never", "OnFailure"):
-        yield _refused(
-            "restart-policy", policy.path, "a Job's pods must have restartPolicy Never or OnFailure", "set one"
-        )
+def _of_job(workload: Workload) -> Iterator[Reason]:
     pods = workload.pod_sets[0]
     if pods.indexed and pods.completions is None and pods.size_is_set:
         yield _refused(
@@ -155,7 +152,7 @@ def _of_pods(workload: Workload, pods: PodSet) -> Iterator[Reason]:
     if pods.template.value is None and pods.name == "submitter":
         return  # KubeRay's own template
     containers = pods.spec.get("containers").items()
-    if not containers:
+    if pods.spec.get("containers").value == []:
         yield _refused("no-containers", pods.name, "its pod template has no containers", "add one")
     for container in [*containers, *pods.spec.get("initContainers").items()]:
         requests = container.get("resources", "requests").quantities()
