@@ -86,6 +86,11 @@ def read_stack(folder: Path, stack: str) -> dict[str, Any]:
     return dict(_without_notes(json.loads(_text(folder, stack))))
 
 
+def texts(folder: Path) -> dict[str, str]:
+    """The text of every stack but the pipeline, by stack."""
+    return {stack: _text(folder, stack) for stack in STACKS}
+
+
 def _text(folder: Path, stack: str) -> str:
     return (folder / "stacks" / stack / "cdk.tf.json").read_text(encoding="utf-8")
 

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 import environment
-from stacks.app import app
-from tests.synthesis import CASES, STACKS, Synthesis
+from tests.synthesis import CASES, EVERY_STACK, HERE, STACKS, Synthesis, stacks_of, synthesize, texts
 
 AUTHORITATIVE = ("_iam_binding", "_iam_policy")
 FORBIDDEN_ROLES = {"roles/owner", "roles/editor", "roles/storage.admin", "roles/iam.serviceAccountTokenCreator"}
@@ -41,47 +40,10 @@ STATEFUL = {
     },
 }
 
-CHANGES = ("create", "delete", "deletecollection", "patch", "update")
-
-# A group of every capacity mode.
-MODES = """\
-tpu_pools:
-  plain: {type: v6e-16, slices: 1}
-  autoscaled: {type: v6e-16, slices: 1, autoscaled: true}
-  spot: {type: v6e-16, slices: 1, capacity: spot}
-  reservation: {type: v6e-16, slices: 1, capacity: reservation, reservation: mine, reservation_block: block-1}
-  flex: {type: v6e-16, slices: 1, capacity: flex-start, max_run_hours: 24}
-  queued: {type: v6e-16, slices: 1, capacity: queued}
-teams:
-  research: {}
-"""
-
 
 def with_settings(folder: Path, **changes: str) -> dict[str, str]:
     """The text of every stack of the default environment with some settings changed, by stack."""
-    wanted = environment.load(Path("tests/cases/default.env"), process_env=changes)
-    app(wanted, folder).synth()
-    return {stack: (folder / "stacks" / stack / "cdk.tf.json").read_text(encoding="utf-8") for stack in STACKS}
-
-
-def with_fleet(folder: Path, fleet: str) -> dict[str, str]:
-    """The text of every stack of an environment of that fleet.yaml, by stack."""
-    folder.mkdir(exist_ok=True)
-    (folder / "fleet.yaml").write_text(fleet, encoding="utf-8")
-    wanted = environment.load(Path("tests/cases/default.env"), process_env={}, fleet=folder / "fleet.yaml")
-    app(wanted, folder).synth()
-    return {stack: (folder / "stacks" / stack / "cdk.tf.json").read_text(encoding="utf-8") for stack in STACKS}
-
-
-def node_pools(stacks: dict[str, str]) -> dict[str, str]:
-    """The JSON of every TPU node pool, by name."""
-    pools = json.loads(stacks["tpu-node-pools"])["resource"]["google_container_node_pool"]
-    return {name: json.dumps(pool, sort_keys=True) for name, pool in pools.items()}
-
-
-def hosts(pool: dict[str, Any]) -> int:
-    """How many nodes a node pool has when it has any."""
-    return int(pool["node_count"] if "node_count" in pool else pool["autoscaling"]["max_node_count"])
+    return texts(synthesize(environment.load(HERE / "cases" / "default.env", process_env=changes), folder))
 
 
 def resources(stack: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -92,7 +54,7 @@ def resources(stack: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def all_resources(synthesis: Synthesis, case: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    for stack in STACKS:
+    for stack in stacks_of(case):
         yield from resources(synthesis.stack(case, stack))
 
 
@@ -102,10 +64,12 @@ def test_every_stack_keeps_its_state_under_its_own_prefix(synthesis: Synthesis) 
     assert {backend["bucket"] for backend in backends} == {"my-project-tpu-tf-state"}
 
 
-def test_the_stacks_are_a_line_and_not_a_tree(synthesis: Synthesis) -> None:
-    manifest = json.loads((synthesis.folder("default") / "manifest.json").read_text(encoding="utf-8"))
+@pytest.mark.parametrize("case", ["default", "pipeline"])
+def test_the_stacks_are_a_line_and_not_a_tree(case: str, synthesis: Synthesis) -> None:
+    manifest = json.loads((synthesis.folder(case) / "manifest.json").read_text(encoding="utf-8"))
     order = {name: stack["dependencies"] for name, stack in manifest["stacks"].items()}
-    assert order == {stack: STACKS[index - 1 : index] if index else [] for index, stack in enumerate(STACKS)}
+    line = stacks_of(case)
+    assert order == {stack: line[index - 1 : index] if index else [] for index, stack in enumerate(line)}
 
 
 def test_the_addresses_of_everything_stateful_stay(synthesis: Synthesis) -> None:
@@ -113,24 +77,38 @@ def test_the_addresses_of_everything_stateful_stay(synthesis: Synthesis) -> None
         assert expected <= {address for address, _ in resources(synthesis.stack("default", stack))}
 
 
-@pytest.mark.parametrize("stack", STACKS)
-def test_a_protected_stack_cannot_be_destroyed(stack: str, synthesis: Synthesis) -> None:
-    assert synthesis.resources("default", stack, "terraform_data")["guard"]["lifecycle"]["prevent_destroy"] is True
+@pytest.mark.parametrize(("case", "stack"), EVERY_STACK)
+def test_a_protected_stack_cannot_be_destroyed(case: str, stack: str, synthesis: Synthesis) -> None:
+    assert synthesis.resources(case, stack, "terraform_data")["guard"]["lifecycle"]["prevent_destroy"] is True
 
 
-def test_lifting_protection_frees_all_but_the_data(tmp_path: Path) -> None:
-    stacks = with_settings(tmp_path, DELETION_PROTECTION="false")
-    protected = {
+DATA = {
+    "google_storage_bucket.bucket-tpu-training",
+    "google_artifact_registry_repository.registry",
+    "google_vertex_ai_tensorboard.tensorboard",
+}
+
+
+def protected(stacks: dict[str, str]) -> set[str]:
+    return {
         address
         for text in stacks.values()
         for address, resource in resources(json.loads(text))
         if resource.get("lifecycle", {}).get("prevent_destroy")
     }
-    assert protected == {
-        "google_storage_bucket.bucket-tpu-training",
-        "google_artifact_registry_repository.registry",
-        "google_vertex_ai_tensorboard.tensorboard",
+
+
+def test_what_everything_stands_on_is_protected_and_so_is_the_data(synthesis: Synthesis) -> None:
+    assert protected(texts(synthesis.folder("default"))) == DATA | {
+        "terraform_data.guard",
+        "google_compute_network.network",
+        "google_compute_subnetwork.subnet",
+        "google_container_cluster.cluster",
     }
+
+
+def test_lifting_protection_frees_all_but_the_data(tmp_path: Path) -> None:
+    assert protected(with_settings(tmp_path, DELETION_PROTECTION="false")) == DATA
 
 
 def test_destroying_data_takes_two_words(tmp_path: Path) -> None:
@@ -159,134 +137,6 @@ def test_a_larger_slice_changes_what_depends_on_it_and_nothing_else(tmp_path: Pa
     covered = queues["clusterqueue-tpu-training"]["manifest"]["spec"]["resourceGroups"][0]["flavors"]
     quota = {each["name"]: each["nominalQuota"] for each in covered[1]["resources"]}
     assert quota["google.com/tpu"] == "64"
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_a_slice_is_one_node_pool_of_all_its_hosts_or_none_in_one_zone(case: str, synthesis: Synthesis) -> None:
-    pools = synthesis.resources(case, "tpu-node-pools", "google_container_node_pool")
-    groups = {pool: group for group in synthesis.environment(case).groups for pool in group.node_pools}
-    assert set(pools) == set(groups)
-    for name, pool in pools.items():
-        slice_ = groups[name].slice
-        assert hosts(pool) * slice_.chips_per_host == slice_.chips
-        assert pool["node_locations"] == [groups[name].zone]
-        assert ("autoscaling" in pool) == groups[name].autoscaled
-        assert not {"total_min_node_count", "total_max_node_count"} & set(pool.get("autoscaling", {}))
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_a_topology_is_placed_if_and_only_if_a_slice_has_several_hosts(case: str, synthesis: Synthesis) -> None:
-    for pool in synthesis.resources(case, "tpu-node-pools", "google_container_node_pool").values():
-        placement = pool.get("placement_policy")
-        assert (placement is not None) == (hosts(pool) > 1)
-        assert placement is None or placement["type"] == "COMPACT"
-
-
-def test_every_capacity_mode_asks_for_its_machines_in_its_own_way(tmp_path: Path) -> None:
-    pools = {
-        name: pool["node_config"] | {key: pool.get(key) for key in ("autoscaling", "management", "queued_provisioning")}
-        for name, pool in json.loads(with_fleet(tmp_path, MODES)["tpu-node-pools"])["resource"][
-            "google_container_node_pool"
-        ].items()
-    }
-    scaled = {"min_node_count": 0, "max_node_count": 4, "location_policy": "ANY"}
-    assert {name for name, pool in pools.items() if pool.get("spot")} == {"spot-0"}
-    assert pools["reservation-0"]["reservation_affinity"] == {
-        "consume_reservation_type": "SPECIFIC_RESERVATION",
-        "key": "compute.googleapis.com/reservation-name",
-        "values": ["mine/reservationBlocks/block-1"],
-    }
-    for name in ("flex-0", "queued-0"):
-        assert pools[name]["flex_start"] is True
-        assert pools[name]["reservation_affinity"] == {"consume_reservation_type": "NO_RESERVATION"}
-        assert pools[name]["management"] == {"auto_repair": False, "auto_upgrade": True}
-        assert pools[name]["autoscaling"] == scaled
-    assert pools["flex-0"]["max_run_duration"] == "86400s"
-    assert {name for name, pool in pools.items() if pool["queued_provisioning"]} == {"queued-0"}
-    assert pools["autoscaled-0"]["autoscaling"] == scaled
-    assert "reservation_affinity" not in pools["plain-0"]
-
-
-def test_adding_removing_or_resizing_a_group_leaves_every_other_pool_as_it_was(tmp_path: Path) -> None:
-    before = node_pools(with_fleet(tmp_path / "before", MODES))
-    changed = MODES.replace("plain: {type: v6e-16, slices: 1}", "plain: {type: v6e-32, slices: 3}").replace(
-        "  spot: {type: v6e-16, slices: 1, capacity: spot}\n", "  first: {type: v5p-8, slices: 2}\n"
-    )
-    after = node_pools(with_fleet(tmp_path / "after", changed))
-    assert set(before) - set(after) == {"spot-0"}
-    assert set(after) - set(before) == {"plain-1", "plain-2", "first-0", "first-1"}
-    assert {name for name in set(before) & set(after) if before[name] != after[name]} == {"plain-0"}
-
-
-def test_the_implicit_fleet_written_out_gives_the_same_bytes(synthesis: Synthesis) -> None:
-    for stack in STACKS:
-        assert synthesis.text("implicit-written-out", stack) == synthesis.text("default", stack)
-    assert synthesis.manifests("implicit-written-out") == synthesis.manifests("default")
-
-
-def test_kueue_waits_for_pods_as_long_as_their_machines_may_take(tmp_path: Path, synthesis: Synthesis) -> None:
-    def timeout(platform: str) -> str:
-        (values,) = json.loads(platform)["resource"]["helm_release"]["kueue"]["values"]
-        configuration = json.loads(json.loads(values)["managerConfig"]["controllerManagerConfigYaml"])
-        return str(configuration["waitForPodsReady"]["timeout"])
-
-    assert timeout(synthesis.text("default", "platform")) == "30m"
-    autoscaled = "tpu_pools: {tpu: {type: v6e-16, slices: 1, autoscaled: true}}\nteams: {research: {}}\n"
-    assert timeout(with_fleet(tmp_path / "autoscaled", autoscaled)["platform"]) == "2h"
-    assert timeout(with_fleet(tmp_path / "scheduled", MODES)["platform"]) == "168h"
-
-
-def test_members_reach_the_cluster_and_kubernetes_decides_the_rest(synthesis: Synthesis) -> None:
-    members = {
-        f"{member.kind.value}:{member.email}"
-        for team in synthesis.environment("three-teams-four-groups").teams
-        for member in team.members
-    }
-    grants = synthesis.resources("three-teams-four-groups", "platform", "google_project_iam_member").values()
-    assert {(each["role"], each["member"]) for each in grants if not each["member"].startswith("principal:")} == {
-        ("roles/container.clusterViewer", member) for member in members
-    }
-
-
-def test_members_make_no_pods_and_touch_no_queues(synthesis: Synthesis) -> None:
-    roles = synthesis.resources("three-teams-four-groups", "platform", "kubernetes_role_v1").values()
-    assert len(roles) == 3
-    for role in roles:
-        allowed = {(kind, verb) for rule in role["rule"] for kind in rule["resources"] for verb in rule["verbs"]}
-        assert {("jobs", "create"), ("jobsets", "create"), ("rayjobs", "create"), ("pods/log", "get")} <= allowed
-        assert not allowed & {(kind, verb) for kind in ("pods", "localqueues", "workloads") for verb in CHANGES}
-        assert not any(kind in ("*", "roles", "rolebindings", "serviceaccounts", "namespaces") for kind, _ in allowed)
-    (reader,) = synthesis.resources("three-teams-four-groups", "platform", "kubernetes_cluster_role_v1").values()
-    assert {verb for rule in reader["rule"] for verb in rule["verbs"]} == {"get", "list", "watch"}
-
-
-def test_a_team_is_bound_in_its_own_namespace_only(synthesis: Synthesis) -> None:
-    environment_ = synthesis.environment("three-teams-four-groups")
-    bindings = synthesis.resources("three-teams-four-groups", "platform", "kubernetes_role_binding_v1")
-    namespaces = synthesis.resources("three-teams-four-groups", "platform", "kubernetes_namespace_v1")
-    bound = {}
-    for binding in bindings.values():
-        id_ = binding["metadata"]["namespace"].split(".")[1]
-        bound[namespaces[id_]["metadata"]["name"]] = {subject["name"] for subject in binding["subject"]}
-    assert bound == {team.name: {member.email for member in team.members} for team in environment_.teams}
-
-
-def test_groups_are_known_to_the_cluster_when_they_are_members(synthesis: Synthesis) -> None:
-    cluster = synthesis.resources("three-teams-four-groups", "cluster", "google_container_cluster")["cluster"]
-    wanted = synthesis.environment("three-teams-four-groups").settings.rbac_security_group
-    assert cluster["authenticator_groups_config"] == {"security_group": wanted}
-    assert "authenticator_groups_config" not in synthesis.text("default", "cluster")
-
-
-def test_tpu7x_slices_name_a_workload_policy(synthesis: Synthesis) -> None:
-    policies = synthesis.resources("tpu7x", "tpu-node-pools", "google_compute_resource_policy")
-    (policy,) = policies.values()
-    assert policy["workload_policy"] == {"type": "HIGH_THROUGHPUT", "accelerator_topology": "2x4x4"}
-    pools = synthesis.resources("tpu7x", "tpu-node-pools", "google_container_node_pool")
-    (id_,) = policies
-    assert {pool["placement_policy"]["policy_name"] for pool in pools.values()} == {
-        f"${{google_compute_resource_policy.{id_}.name}}"
-    }
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -367,22 +217,33 @@ def test_a_cluster_queue_is_drained_before_it_goes(synthesis: Synthesis) -> None
     assert json.loads(drain["values"][0])["clusterQueue"] == "tpu-training"
 
 
+def test_a_team_is_drained_before_anything_that_its_jobs_need_goes(synthesis: Synthesis) -> None:
+    releases = synthesis.resources("three-teams-four-groups", "platform", "helm_release").values()
+    drains = {json.loads(each["values"][0])["clusterQueue"]: each for each in releases if "evict" in each["name"]}
+    assert set(drains) == {"research", "serving", "students"}
+    platform = synthesis.stack("three-teams-four-groups", "platform")
+    for team, drain in drains.items():
+        needed = {address for address, _ in resources(platform) if f".team-{team}_" in address}
+        members = {address for address, _ in resources(platform) if f".access_members-{team}_" in address}
+        assert len(needed) == 5
+        assert set(drain["depends_on"]) == needed | members
+
+
 def test_the_gate_comes_after_the_webhooks_it_proves(synthesis: Synthesis) -> None:
     releases = synthesis.resources("default", "platform", "helm_release")
     (gate,) = (release for id_, release in releases.items() if id_.startswith("gate"))
     assert {"helm_release.jobset", "helm_release.kueue"} <= set(gate["depends_on"])
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_everything_is_labelled_and_every_output_described(case: str, synthesis: Synthesis) -> None:
-    for stack in STACKS:
-        synthesized = synthesis.stack(case, stack)
-        (google,) = synthesized["provider"]["google"]
-        assert google["default_labels"] == {
-            "environment": synthesis.environment(case).settings.resource_prefix,
-            "stack": stack,
-        }
-        assert all(output.get("description") for output in synthesized.get("output", {}).values())
+@pytest.mark.parametrize(("case", "stack"), EVERY_STACK)
+def test_everything_is_labelled_and_every_output_described(case: str, stack: str, synthesis: Synthesis) -> None:
+    synthesized = synthesis.stack(case, stack)
+    (google,) = synthesized["provider"]["google"]
+    assert google["default_labels"] == {
+        "environment": synthesis.environment(case).settings.resource_prefix,
+        "stack": stack,
+    }
+    assert all(output.get("description") for output in synthesized.get("output", {}).values())
 
 
 def test_an_air_gapped_environment_names_no_public_registry(synthesis: Synthesis) -> None:
@@ -413,5 +274,5 @@ def test_a_maintenance_exclusion_is_dated(synthesis: Synthesis) -> None:
 
 
 def test_no_path_of_this_machine_gets_into_a_stack(synthesis: Synthesis) -> None:
-    for stack in STACKS:
-        assert os.fspath(Path.cwd()) not in synthesis.text("default", stack)
+    for stack in stacks_of("pipeline"):
+        assert os.fspath(Path.cwd()) not in synthesis.text("pipeline", stack)
