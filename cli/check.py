@@ -55,8 +55,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "asked of a cluster. Several workloads in one file are admitted one after the other. Fields are checked as "
         "kubectl has the API server check them: unknown, missing, of another type.",
         epilog="Exit codes: 0 it would start or wait, 1 it would never start or is refused, 2 the file cannot be used. "
-        "Not looked at: jobs that run or wait in the cluster; whether images, ConfigMaps, Secrets and claims exist; how "
-        "pods pack onto CPU nodes; values that neither Kueue nor a TPU slice asks about; the program itself.",
+        "Not looked at: jobs that run or wait in the cluster; whether images, ConfigMaps, Secrets and claims exist; "
+        "how pods pack onto CPU nodes; values that neither Kueue nor a TPU slice asks about; the program itself.",
     )
     parser.add_argument("manifest", metavar="MANIFEST", help="a YAML file with the workload, or - for standard input")
     parser.add_argument(
