@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,17 +57,22 @@ class Run:
 
 
 def run(
-    world: World, verb: str, *, tell: Callable[[Stack], None] = lambda _: None, settings: dict[str, str] | None = None
+    world: World,
+    verb: str,
+    *,
+    stacks: Sequence[str] = ("*",),
+    tell: Callable[[Stack], None] = lambda _: None,
+    settings: dict[str, str] | None = None,
 ) -> Run:
-    """`cdktf <verb> '*'` with everything approved; `tell` hears of every stack as soon as Terraform is done with it.
+    """`cdktf <verb> <stacks>`, all approved; `tell` hears of every stack as soon as Terraform is done with it.
 
     `settings` are variables for this run alone, as if set in front of the command.
     """
     for log in world.logs.iterdir():
         log.unlink()
-    command = [_cdktf(), verb, "*", "--auto-approve", "--skip-provider-lock", "--output", str(world.output)]
+    command = [_cdktf(), verb, *stacks, "--auto-approve", "--skip-provider-lock", "--output", str(world.output)]
     printed = world.folder / f"{verb}.log"
-    stacks: list[Stack] = []
+    done: list[Stack] = []
     with (
         printed.open("w") as out,
         subprocess.Popen(
@@ -84,8 +89,8 @@ def run(
             ended = False
             while not ended:
                 ended = running.poll() is not None
-                for stack in _finished(world, {stack.name for stack in stacks}):
-                    stacks.append(stack)
+                for stack in _finished(world, {stack.name for stack in done}):
+                    done.append(stack)
                     tell(stack)
                 if not ended:
                     world.check()
@@ -94,7 +99,7 @@ def run(
             running.kill()  # nothing of this world is kept, so nobody waits for it to end well
             raise
     processes.forget(world.processes, running.pid)
-    return Run(code=running.returncode, text=printed.read_text(errors="replace"), stacks=stacks)
+    return Run(code=running.returncode, text=printed.read_text(errors="replace"), stacks=done)
 
 
 def _finished(world: World, known: set[str]) -> Iterator[Stack]:

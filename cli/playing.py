@@ -1,0 +1,129 @@
+"""What the commands that rehearse share: a world for the settings, leaving well, parts with times and problems."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from cli import project
+from environment import Environment
+from environment.services import SERVICES
+from environment.settings import Settings
+
+if TYPE_CHECKING:
+    from rehearsal.cdktf import Run, Stack
+    from rehearsal.world import World
+
+FOLDER = project.ROOT / ".venv" / "rehearsal"
+_CACHE = project.ROOT / ".venv" / "cache" / "rehearsal"
+
+# What a project number looks like, where PROJECT_NUMBER does not give one.
+_NUMBER = "123456789012"
+
+PROTECTED = {"DELETION_PROTECTION": "true", "DESTROY_DATA": "false"}
+UNPROTECTED = {"DELETION_PROTECTION": "false", "DESTROY_DATA": "true"}
+
+
+def world_for(environment: Environment, folder: Path, settings: Mapping[str, str]) -> World:
+    """A world that is not entered yet: the project of the settings, as `tpuenv bootstrap` leaves it."""
+    from rehearsal.world import Project, World
+
+    played = Project(
+        id_=environment.settings.project_id,
+        number=environment.settings.project_number or _NUMBER,
+        region=environment.settings.region,
+        state_bucket=environment.names.state_bucket,
+        services=list(SERVICES),
+    )
+    return World(folder=folder, project=played, cache=_CACHE, settings=settings, ours=folder == FOLDER)
+
+
+def overrides(process_env: Mapping[str, str]) -> dict[str, str]:
+    """The settings that the process environment overrides: nothing else of it reaches the stacks."""
+    keys = [field.name.upper() for field in fields(Settings)]
+    return {key: process_env[key] for key in keys if key in process_env}
+
+
+@contextlib.contextmanager
+def leaving_on_signals() -> Iterator[None]:
+    """A pipeline that gives up sends SIGTERM, a terminal that is closed SIGHUP: what was started ends with this."""
+    signals = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN]
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        for each in signals:
+            signal.signal(each, signal.SIG_IGN)
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            os.write(2, b"interrupted\n")
+        sys.exit(128 + number)
+
+    before = {number: signal.signal(number, leave) for number in signals}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class Parts:
+    """The parts of a rehearsal in one world, each with its time and what was wrong in it."""
+
+    def __init__(self, world: World, environment: Environment) -> None:
+        self.world = world
+        self.environment = environment
+        self.problems: list[str] = []
+        self.times: list[tuple[str, float, str]] = []
+
+    @contextlib.contextmanager
+    def part(self, title: str) -> Iterator[None]:
+        print(f"{title}", flush=True)
+        before, since = len(self.problems), time.monotonic()
+        yield
+        verdict = "ok" if len(self.problems) == before else "NOT OK"
+        self.times.append((title, time.monotonic() - since, verdict))
+        print(flush=True)
+
+    def wrong(self, problem: str) -> None:
+        self.problems.append(problem)
+        print(f"  NOT OK: {problem}", flush=True)
+
+    def cdktf(
+        self, verb: str, settings: dict[str, str], *stacks: str, tell: Callable[[Stack], None] | None = None
+    ) -> Run:
+        """The real CLI, for these stacks or for all."""
+        from rehearsal import cdktf
+
+        return cdktf.run(self.world, verb, stacks=stacks or ("*",), tell=tell or stack_line, settings=settings)
+
+    def failed(self, run: Run, words: str) -> None:
+        self.wrong(words)
+        for error in run.errors or [run.text[-2000:]]:
+            print("    " + error.replace("\n", "\n    "))
+
+    def summary(self) -> int:
+        """The table of times, and the problems once more; the exit code."""
+        print("Summary")
+        width = max(len(title) for title, _, _ in self.times)
+        for title, seconds, verdict in self.times:
+            print(f"  {title:{width}}  {seconds:6.1f} s  {verdict}")
+        print(f"  {'Whole rehearsal':{width}}  {sum(seconds for _, seconds, _ in self.times):6.1f} s")
+        if self.problems:
+            print(f"\n{len(self.problems)} problems:", file=sys.stderr)
+            for problem in self.problems:
+                print(f"  {problem.splitlines()[0]}", file=sys.stderr)
+        return 1 if self.problems else 0
+
+
+def stack_line(stack: Stack) -> None:
+    """Prints what Terraform did in a stack."""
+    counts = ", ".join(f"{number} {word}" for word, number in stack.counts.items() if number)
+    stopped = "refused" if "prevent_destroy" in stack.text else "stopped"
+    words = stopped if stack.code else "no changes" if stack.unchanged else counts or "nothing to do"
+    print(f"  {stack.name:16} {words}", flush=True)
