@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cli import bootstrap, check, deploy, destroy, plan, rehearse
+from cli import apply, bootstrap, check, deploy, destroy, plan, rehearse
 from cli.failure import Failed
 from environment import Refused
 
@@ -16,6 +16,7 @@ _COMMANDS = {
     "check": check,
     "bootstrap": bootstrap,
     "plan": plan,
+    "apply": apply,
     "deploy": deploy,
     "destroy": destroy,
 }

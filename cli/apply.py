@@ -1,0 +1,208 @@
+"""`tpuenv apply`: deploys what was reviewed and nothing else, stack by stack."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cli import project, records
+from cli.explain import explain
+from cli.failure import Failed
+from cli.planning import PIPELINE, PLAN_FILE, NotPlanned, Plan, chosen, digest, initialize, plan, record
+from cli.review import differences
+from cli.terraform import OUTPUT, Stack, Terraform, synthesize
+from environment import Environment
+
+if TYPE_CHECKING:
+    from cli.cloud import Clients
+    from cli.records import Store
+
+NOT_REVIEWED = 3
+
+_DESCRIPTION = """\
+For each stack, in their order: plans it, compares that with the record that
+`tpuenv plan --record` made of the same content, and applies that very plan if it
+does nothing that was not reviewed. A plan that differs stops it. A stack that has
+no record, or could not be planned at review, is shown and recorded, and approval is
+asked for by running the trigger again for the same commit: after that it counts as
+reviewed. Nothing to do: on to the next. The pipeline stack is left out unless it is
+named.
+
+Only one apply or destroy of an environment runs at a time; another waits for it.
+Stopped half-way, it goes on where it stopped when it is run again.
+"""
+
+_EPILOG = """\
+examples:
+  tpuenv apply --reviewed gs://BUCKET --ask TRIGGER
+  tpuenv plan --record plans && less plans/*/*.json && tpuenv apply --reviewed plans
+
+Exit codes: 0 all is applied, or approval was asked for; 1 it could not be done, or
+differs from what was reviewed; 2 wrong settings or arguments; 3 approval is needed
+and no trigger was given to ask for it; 130 interrupted; 143 ended by SIGTERM.
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser(
+        "apply",
+        help="deploy what was reviewed, and nothing else",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("stacks", nargs="*", metavar="STACK", help=f"only these; all but {PIPELINE} if none is named")
+    parser.add_argument(
+        "--reviewed",
+        metavar="RECORDS",
+        required=True,
+        help="gs://BUCKET or the local folder that `tpuenv plan --record` wrote to",
+    )
+    parser.add_argument("--ask", metavar="TRIGGER", help="the Cloud Build trigger whose next build is to be approved")
+    add_waiting(parser)
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="where to synthesize (default: cdktf.out)")
+
+
+def add_waiting(parser: argparse.ArgumentParser) -> None:
+    """The options about locks."""
+    parser.add_argument(
+        "--wait",
+        type=_seconds,
+        default="60m",
+        metavar="TIME",
+        help="how long to wait for another apply or destroy of this environment (default: 60m)",
+    )
+    parser.add_argument(
+        "--lock-timeout",
+        type=_duration,
+        default="10m",
+        metavar="TIME",
+        help="how long Terraform waits for the lock of a stack's state (default: 10m)",
+    )
+
+
+def _duration(text: str) -> str:
+    if not re.fullmatch(r"\d+[smh]", text):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a time; write 90s, 10m or 1h")
+    return text
+
+
+def _seconds(text: str) -> float:
+    return float(_duration(text)[:-1]) * {"s": 1, "m": 60, "h": 3600}[text[-1]]
+
+
+def run(args: argparse.Namespace) -> int:
+    wanted = project.real()
+    # Not before the settings are known to be good: Google's libraries take a second to load.
+    from cli import environment_lock
+    from cli.cloud import connect
+
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(128 + signal.SIGTERM))
+    clients = connect(wanted.settings.project_id)
+    store = records.store(args.reviewed, wanted)
+    stacks = synthesize(args.output.absolute())
+    work = Apply(
+        environment=wanted,
+        clients=clients,
+        store=store,
+        stacks=chosen(stacks, args.stacks),
+        key=digest(stacks),
+        commit=records.commit(),
+        trigger=args.ask,
+        lock_timeout=args.lock_timeout,
+    )
+    with environment_lock.held(clients, wanted.names, operation="apply", info=f"commit {work.commit}", wait=args.wait):
+        return work.run()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Apply:
+    """One apply: of which stacks, compared with which records, and whom to ask."""
+
+    environment: Environment
+    clients: Clients
+    store: Store
+    stacks: Sequence[Stack]
+    key: str
+    commit: str
+    trigger: str | None
+    lock_timeout: str
+
+    def run(self) -> int:
+        """The exit code. Raises Failed."""
+        for stack in self.stacks:
+            terraform = initialize(stack)
+            try:
+                if not self._reviewed_and_applied(terraform):
+                    return self._ask(stack)
+            except NotPlanned as failure:
+                raise Failed(f"{failure}{self._findings(failure.output)}") from failure
+            finally:
+                (stack.folder / PLAN_FILE).unlink(missing_ok=True)
+        print(f"\nDone: {', '.join(stack.name for stack in self.stacks)}")
+        return 0
+
+    def _reviewed_and_applied(self, terraform: Terraform) -> bool:
+        """False when nobody has reviewed what would happen; it is recorded then."""
+        stack = terraform.stack
+        planned = plan(terraform, salt=self.key, lock=[f"-lock-timeout={self.lock_timeout}"])
+        planned.show()
+        if planned.missing:
+            raise Failed(f"{stack.name}: {planned.heading}; apply the stacks before it first")
+        if planned.empty:
+            return True
+        reviewed = self.store.read(self.key, stack.name)
+        if reviewed is None or reviewed.not_plannable:
+            why = f"it was not plannable until {reviewed.not_plannable}" if reviewed else "there is no record of it"
+            place = self.store.write(record(planned, self.key, self.commit))
+            print(f"\n{stack.name}: not reviewed yet: {why}. The plan above is recorded now: {place}")
+            return False
+        if found := differences(reviewed=reviewed.changes, now=planned.changes):
+            raise Failed(_different(stack, reviewed.commit, found))
+        self._apply(terraform, planned)
+        return True
+
+    def _apply(self, terraform: Terraform, planned: Plan) -> None:
+        stack = planned.stack
+        print(f"\n{stack.name}: as reviewed; applying it", flush=True)
+        done = terraform.run(
+            "apply", "-input=false", "-no-color", f"-lock-timeout={self.lock_timeout}", PLAN_FILE, shown=True
+        )
+        if done.returncode:
+            told = explain(done.stdout)
+            raise Failed(
+                f"\n{stack.name}: Terraform stopped before all of it was applied. What was made is in the state, and "
+                "the next apply goes on from there." + (f"\n\n{told}" if told else "") + self._findings(done.stdout)
+            )
+
+    def _ask(self, stack: Stack) -> int:
+        rest = [each.name for each in self.stacks[self.stacks.index(stack) :]]
+        print(f"Waiting for approval: {', '.join(rest)}. What came before is applied.")
+        if self.trigger is None:
+            print("Nobody was asked (--ask names a trigger). When the plan above is approved, run this command again.")
+            return NOT_REVIEWED
+        from cli import approval
+
+        settings = self.environment.settings
+        trigger = approval.trigger_name(self.trigger, project_id=settings.project_id, region=settings.region)
+        page = approval.ask(self.clients, trigger=trigger, commit=self.commit)
+        print(f"Read the plan above, then approve the next build of {self.trigger} at\n  {page}")
+        return 0
+
+    def _findings(self, output: str) -> str:
+        return ""
+
+
+def _different(stack: Stack, commit: str, found: Sequence[str]) -> str:
+    lines = "\n".join(f"  {line}" for line in found)
+    return (
+        f"\n{stack.name}: not what was reviewed (commit {commit}); nothing of it was applied:\n{lines}\n"
+        "Something changed since: the cloud, or another commit was deployed. Run the plan trigger again for this "
+        "commit, read what it says now, then run the deploy trigger again and approve it."
+    )
