@@ -32,7 +32,7 @@ class Storage:
         for pattern, serve in (
             (r"(?:storage/v1/)?b/([^/]+)", self._bucket),
             (r"(?:storage/v1/)?b/([^/]+)/o", self._list),
-            (r"(?:storage/v1/)?b/([^/]+)/o/([^/]+)", self._object),
+            (r"(?:(?:download/)?storage/v1/)?b/([^/]+)/o/([^/]+)", self._object),
             (r"upload/storage/v1/b/([^/]+)/o", self._upload),
             (r"([^/]+)/(.+)", self._media),
         ):
