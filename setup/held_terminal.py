@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import FrameType
 
 HELD_SECONDS = 1.0
@@ -49,7 +49,7 @@ def main(command: Sequence[str]) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _become(command: Sequence[str], mask: set[signal.Signals]) -> None:
+def _become(command: Sequence[str], mask: Iterable[int]) -> None:
     """In a process group of its own, a typed interrupt comes to it once: Terraform gives up at the second."""
     try:
         os.setpgid(0, 0)

@@ -120,7 +120,7 @@ def test_terraform_is_told_once_to_stop_and_waited_for(terraform: str, tmp_path:
     told = tmp_path / "told"
     real = script(tmp_path, f"exec '{sys.executable}' '{patient}' '{told}'")
     terminal = Terminal(terraform, "apply", real=real)
-    terminal.read_until("started")
+    terminal.read_until("started\r\n")
     if how == "typed":  # as cdktf does when it is interrupted itself
         os.write(terminal.ours, b"\x03")
     elif how == "terminal lost":
