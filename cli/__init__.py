@@ -28,7 +28,8 @@ examples:
   tpuenv bootstrap                  once per project: enable the Google APIs, make the state bucket
   tpuenv deploy                     deploy every stack
 
-Settings come from vars.env; a variable of the same name in the process environment wins.
+Settings come from vars.env; a variable of the same name in the process environment wins,
+unless it is empty: then it counts as not set.
 Exit codes: 0 done, 1 could not be done, 2 wrong settings or arguments, 130 interrupted.
 """
 
