@@ -1,4 +1,4 @@
-"""An environment deployed in a played cloud, in this process: up, changed, with jobs, and down."""
+"""An environment in a played cloud: deployed in this process, changed, with jobs, and down; or for the real tools."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Any
 
 import yaml
 
+from environment import Environment
 from environment.services import SERVICES
 from rehearsal.kubernetes.api import Api
 from rehearsal.rules.storage import BUCKET
-from tests.rehearsal.played import Played
+from rehearsal.world import Project, World
+from tests.rehearsal.played import CACHE, Played
 from tests.synthesis import read_stack
 
 Going = Callable[[str], None]
@@ -61,6 +63,18 @@ def stacks_in(output: Path) -> list[str]:
             name for name, stack in described.items() if name not in order and set(stack["dependencies"]) <= {*order}
         ]
     return order
+
+
+def world_of(wanted: Environment, folder: Path, **settings: str) -> World:
+    """A world, in `folder`, whose project is the environment's; the real tools get `settings`."""
+    project = Project(
+        id_=wanted.settings.project_id,
+        number=wanted.settings.project_number or "123456789012",
+        region=wanted.settings.region,
+        state_bucket=wanted.names.state_bucket,
+        services=list(SERVICES),
+    )
+    return World(folder=folder, project=project, cache=CACHE, settings=settings)
 
 
 def addresses(output: Path, stack: str) -> list[str]:

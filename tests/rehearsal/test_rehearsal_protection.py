@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import pytest
 
 import environment
-from environment.services import SERVICES
 from rehearsal import cdktf
 from rehearsal.report import remains
-from rehearsal.world import Project, World
-from tests.rehearsal.played import CACHE, ROOT
+from rehearsal.world import World
+from tests.rehearsal.deployed import world_of
+from tests.rehearsal.played import ROOT
 
 pytestmark = [
     pytest.mark.slow,
@@ -30,16 +30,8 @@ UNPROTECTED = {"DELETION_PROTECTION": "false"}
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """The default environment, deployed and protected."""
     found = environment.load(ROOT / "tests" / "cases" / "default.env", {})
-    project = Project(
-        id_=found.settings.project_id,
-        number="123456789012",
-        region=found.settings.region,
-        state_bucket=found.names.state_bucket,
-        services=list(SERVICES),
-    )
     folder = tmp_path_factory.mktemp("protection") / "world"
-    settings = {"PROJECT_ID": found.settings.project_id}
-    with World(folder=folder, project=project, cache=CACHE, settings=settings) as world:
+    with world_of(found, folder, PROJECT_ID=found.settings.project_id) as world:
         assert cdktf.run(world, "deploy").code == 0
         yield world
 

@@ -18,12 +18,12 @@ import pytest
 import environment
 from cli import main
 from cli.rehearse import Show
-from environment.services import SERVICES
 from rehearsal import processes
 from rehearsal.report import by_stack
 from rehearsal.rules.addresses import POOL
 from rehearsal.world import Project, World
 from tests.rehearsal.conftest import FLEET
+from tests.rehearsal.deployed import world_of
 from tests.rehearsal.played import CACHE, ROOT, Played
 from tests.synthesis import Synthesis
 
@@ -70,15 +70,7 @@ def test_help_says_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def world_in(folder: Path) -> World:
-    found = environment.load(ROOT / "vars.env", {"PROJECT_ID": "my-project"})
-    project = Project(
-        id_="my-project",
-        number="123456789012",
-        region=found.settings.region,
-        state_bucket=found.names.state_bucket,
-        services=list(SERVICES),
-    )
-    return World(folder=folder, project=project, cache=CACHE, settings={"PROJECT_ID": "my-project"})
+    return world_of(environment.load(ROOT / "vars.env", {"PROJECT_ID": "my-project"}), folder, PROJECT_ID="my-project")
 
 
 def show(world: World) -> Show:
