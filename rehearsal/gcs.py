@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from rehearsal.cloud import Attributes, Blob, Cloud
+from rehearsal.rules import identity
 from rehearsal.web import HttpError, Request, Response, json_response
 
 BUCKET = "google_storage_bucket"
@@ -41,6 +42,22 @@ class Storage:
                 return serve(request, *(unquote(part) for part in match.groups()))
         raise HttpError(404, "Not Found")
 
+    def _permit(self, request: Request, permission: str, bucket: str, name: str = "") -> None:
+        """Raises HttpError 403. What comes with no token at all is the rehearsal's own.
+
+        https://cloud.google.com/storage/docs/access-control/iam-json
+        """
+        given = request.headers.get("authorization")
+        account = identity.ADMINISTRATOR if given is None else identity.account_of(given.removeprefix("Bearer "))
+        if account is None:
+            raise HttpError(401, "Invalid Credentials")
+        resource = f"projects/_/buckets/{bucket}" + (f"/objects/{name}" if name else "")
+        project = str(self._attributes(bucket).get("project") or "")
+        if identity.denied(self.cloud, account, permission, resource, project=project):
+            raise HttpError(
+                403, f"{account} does not have {permission} access to the Google Cloud Storage {resource[11:]}."
+            )
+
     def _attributes(self, bucket: str) -> Attributes:
         found = self.cloud.get(BUCKET, bucket)
         if found is None:
@@ -51,13 +68,14 @@ class Storage:
         versioning = self._attributes(bucket).get("versioning") or [{}]
         return bool(versioning[0].get("enabled"))
 
-    def _bucket(self, _: Request, bucket: str) -> Response:
+    def _bucket(self, request: Request, bucket: str) -> Response:
+        self._permit(request, "storage.buckets.get", bucket)
         found = self._attributes(bucket)
         body = {"kind": "storage#bucket", "id": bucket, "name": bucket, "location": found.get("location")}
         return json_response(body | {"versioning": {"enabled": self._keeps_old(bucket)}})
 
     def _list(self, request: Request, bucket: str) -> Response:
-        self._attributes(bucket)
+        self._permit(request, "storage.objects.list", bucket)
         prefix, delimiter = request.query.get("prefix", ""), request.query.get("delimiter", "")
         items: list[Attributes] = []
         folders: set[str] = set()
@@ -70,7 +88,9 @@ class Storage:
         return json_response({"kind": "storage#objects", "items": items, "prefixes": sorted(folders)})
 
     def _object(self, request: Request, bucket: str, name: str) -> Response:
-        if request.method == "DELETE":
+        deletes = request.method == "DELETE"
+        self._permit(request, "storage.objects.delete" if deletes else "storage.objects.get", bucket, name)
+        if deletes:
             with self.cloud.transaction():
                 self._precondition(request, bucket, name)
                 self._find(bucket, name, request.query.get("generation"))
@@ -82,6 +102,7 @@ class Storage:
         return _content(blob) if request.query.get("alt") == "media" else json_response(_resource(blob))
 
     def _media(self, request: Request, bucket: str, name: str) -> Response:
+        self._permit(request, "storage.objects.get", bucket, name)
         return _content(self._find(bucket, name, request.query.get("generation")))
 
     def _find(self, bucket: str, name: str, generation: str | None) -> Blob:
@@ -109,6 +130,7 @@ class Storage:
         if request.query.get("uploadType") == "resumable":
             metadata = json.loads(request.body or b"{}")
             name = request.query.get("name") or metadata["name"]
+            self._permit_writing(request, bucket, name)
             id_ = str(self.cloud.next("upload"))
             self._uploads[id_] = (bucket, name, metadata, bytearray())
             match = request.query.get("ifGenerationMatch")
@@ -117,8 +139,17 @@ class Storage:
             return Response(headers={"Location": f"{base}?uploadType=resumable&upload_id={id_}{condition}"})
         if request.query.get("uploadType") == "multipart":
             metadata, content = _parts(request)
-            return self._write(request, bucket, request.query.get("name") or metadata["name"], content, metadata)
+            name = request.query.get("name") or metadata["name"]
+            self._permit_writing(request, bucket, name)
+            return self._write(request, bucket, name, content, metadata)
+        self._permit_writing(request, bucket, request.query["name"])
         return self._write(request, bucket, request.query["name"], request.body, {})
+
+    def _permit_writing(self, request: Request, bucket: str, name: str) -> None:
+        """Replacing an object takes the right to delete it as well."""
+        self._permit(request, "storage.objects.create", bucket, name)
+        if self.cloud.blobs(bucket, name=name):
+            self._permit(request, "storage.objects.delete", bucket, name)
 
     def _resume(self, request: Request) -> Response:
         bucket, name, metadata, content = self._uploads[request.query["upload_id"]]

@@ -45,17 +45,25 @@ def served(found: Mapping[str, Block]) -> Schemas:
 
 class Provider:
     """Answers Terraform's calls; a method a call, named after it. `connection` tells apart the Terraforms and aliases
-    that call.
+    that call. `account` is the service account that all of them act as.
     """
 
     def __init__(
-        self, *, cloud: Cloud, place: Place, schemas_: Schemas, kinds: Mapping[str, Kind], sources: Mapping[str, Source]
+        self,
+        *,
+        cloud: Cloud,
+        place: Place,
+        schemas_: Schemas,
+        kinds: Mapping[str, Kind],
+        sources: Mapping[str, Source],
+        account: str = "",
     ) -> None:
         self.cloud = cloud
         self.place = place
         self.schemas = schemas_
         self.kinds = kinds
         self.sources = sources
+        self.account = account
         self._settings: dict[str, Attributes] = {}
         self._lock = threading.Lock()
 
@@ -179,7 +187,7 @@ class Provider:
     def _client(self, connection: str, warnings: list[str]) -> Client:
         with self._lock:
             settings = self._settings.get(connection, {})
-        return Client(cloud=self.cloud, settings=settings, place=self.place, warn=warnings.append)
+        return Client(cloud=self.cloud, settings=settings, account=self.account, place=self.place, warn=warnings.append)
 
 
 def _decode(message: Any, block: Block) -> Value:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
+
+import grpc
 
 from rehearsal import bindings, plugins, web
 from rehearsal.cloud import Cloud
@@ -15,6 +19,8 @@ from rehearsal.provider import Provider, Schemas, served
 from rehearsal.rules.kind import Place
 from rehearsal.rules.registry import KINDS, SOURCES
 
+STAND_INS = "/stand-ins"  # where a World asks for those that act as one service account
+
 
 def schemas_of(name: str, cache: Path) -> Schemas:
     """The schemas of every type of one provider that has rules."""
@@ -22,9 +28,31 @@ def schemas_of(name: str, cache: Path) -> Schemas:
     return served(bindings.read(name, names, cache))
 
 
-def provider(name: str, schemas: Schemas, *, cloud: Cloud, place: Place) -> Provider:
-    """The stand-in of one provider."""
-    return Provider(cloud=cloud, place=place, schemas_=schemas, kinds=KINDS[name], sources=SOURCES.get(name, {}))
+def provider(name: str, schemas: Schemas, *, cloud: Cloud, place: Place, account: str = "") -> Provider:
+    """The stand-in of one provider, as whoever administers the project or as a service account."""
+    return Provider(
+        cloud=cloud, place=place, schemas_=schemas, kinds=KINDS[name], sources=SOURCES.get(name, {}), account=account
+    )
+
+
+class StandIns:
+    """The running stand-ins. A provider's process is not the one that has the token, so each account has its own."""
+
+    def __init__(self, *, cloud: Cloud, place: Place, cache: Path) -> None:
+        self._provider = functools.partial(provider, cloud=cloud, place=place)
+        self._schemas = {name: schemas_of(name, cache) for name in KINDS}
+        self._servers: dict[str, dict[str, tuple[grpc.Server, str]]] = {}
+        self._lock = threading.Lock()
+
+    def reattach(self, account: str = "") -> str:
+        """The value of TF_REATTACH_PROVIDERS for those of an account, which run from now on."""
+        with self._lock:
+            if account not in self._servers:
+                self._servers[account] = {
+                    name: plugins.serve(self._provider(name, schemas, account=account))
+                    for name, schemas in self._schemas.items()
+                }
+            return plugins.reattach({name: address for name, (_, address) in self._servers[account].items()})
 
 
 def answers(cloud: Cloud) -> Callable[[web.Request], web.Response]:
@@ -41,13 +69,16 @@ def answers(cloud: Cloud) -> Callable[[web.Request], web.Response]:
 def main(folder: str, cache: str) -> int:
     """Serve; announce on stdout, as one line of JSON; end when stdin does, which is when the parent is gone."""
     cloud = Cloud(Path(folder) / "cloud.db")
-    _, address = web.start(answers(cloud))
-    place = Place(folder=Path(folder), address=address)
-    servers = {
-        name: plugins.serve(provider(name, schemas_of(name, Path(cache)), cloud=cloud, place=place)) for name in KINDS
-    }
-    addresses = {name: address for name, (_, address) in servers.items()}
-    print(json.dumps({"reattach": plugins.reattach(addresses), "address": address}), flush=True)
+    google = answers(cloud)
+
+    def answer(request: web.Request) -> web.Response:
+        if request.path == STAND_INS:
+            return web.json_response({"reattach": stand_ins.reattach(request.query["account"])})
+        return google(request)
+
+    _, address = web.start(answer)
+    stand_ins = StandIns(cloud=cloud, place=Place(folder=Path(folder), address=address), cache=Path(cache))
+    print(json.dumps({"reattach": stand_ins.reattach(), "address": address}), flush=True)
     sys.stdin.read()
     return 0
 

@@ -10,6 +10,8 @@ import os
 import shutil
 import subprocess
 import sys
+import urllib.parse
+import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +22,9 @@ from typing import IO
 from rehearsal import processes
 from rehearsal.cloud import Cloud
 from rehearsal.gcs import BUCKET
-from rehearsal.rules.project import TOKEN, make_project
+from rehearsal.rules.cloud_build import connect
+from rehearsal.rules.identity import TOKEN, token_of
+from rehearsal.rules.project import make_project
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -66,13 +70,14 @@ class Lost(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Project:
-    """The Google Cloud project as `tpuenv bootstrap` leaves it."""
+    """The Google Cloud project as `tpuenv bootstrap` leaves it, with the repository that a person has connected."""
 
     id_: str
     number: str
     region: str
     state_bucket: str
     services: Sequence[str]
+    repository: str = ""
 
 
 @dataclass(kw_only=True)
@@ -183,6 +188,12 @@ class World:
             **more,
         }
 
+    def as_account(self, email: str) -> dict[str, str]:
+        """What differs in the environment of tools that act as a service account of the played cloud."""
+        with urllib.request.urlopen(f"{self.address}/stand-ins?account={urllib.parse.quote(email)}") as answer:
+            reattach = json.load(answer)["reattach"]
+        return {"GOOGLE_OAUTH_ACCESS_TOKEN": token_of(email), "TF_REATTACH_PROVIDERS": reattach}
+
     def check(self) -> None:
         """Raises Lost when the server is gone: everything that asks it would wait."""
         if self._server is not None and self._server.poll() is not None:
@@ -250,6 +261,8 @@ class World:
             "versioning": [{"enabled": True}],
         }
         cloud.put(BUCKET, project.state_bucket, bucket)
+        if project.repository:
+            connect(cloud, project.repository)
 
     def _start(self) -> None:
         log = self.folder / "server.log"

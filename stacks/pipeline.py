@@ -7,7 +7,11 @@ it, so whoever opens a pull request writes the program, and what keeps it apart 
 - the deploy trigger runs what is on BUILD_BRANCH, after a push to it and a person's approval;
 - the plan account reads. It acts as nobody else, starts no trigger, approves nothing, and cannot write the state.
 
-A person deploys this stack; the builds have no permissions here, so none can widen its own identity.
+A person deploys this stack, and the builds leave it alone. What they could do here all the same: the deploy account may
+start its own trigger, to ask for an approval, and Google has one permission for starting triggers and changing them
+(https://cloud.google.com/build/docs/iam-roles-permissions#permissions). So what an approved build runs could lift the
+approval of the next; `tpuenv plan pipeline` would show it. It could not approve a build, widen a role, or act as
+another account.
 """
 
 from __future__ import annotations

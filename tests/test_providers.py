@@ -17,11 +17,11 @@ import pytest
 
 import environment
 from stacks.app import app
-from tests.synthesis import CASES, HERE, STACKS
+from tests.synthesis import CASES, EVERY_STACK, HERE
 
 pytestmark = pytest.mark.providers
 
-PLANNED = ["foundation", "cluster", "tpu-node-pools"]
+PLANNED = ["foundation", "pipeline", "cluster", "tpu-node-pools"]
 
 
 # The google provider asks who the token belongs to and, without an answer, retries for five minutes; a proxy that is
@@ -54,9 +54,9 @@ def synthesized(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def initialised(synthesized: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A folder for each stack with its providers installed and a local state; skips where they cannot be had."""
     folders = {}
-    for stack in STACKS:
+    for stack, case in {stack: case for case, stack in EVERY_STACK}.items():
         folder = folders[stack] = tmp_path_factory.mktemp(stack)
-        _put(synthesized, CASES[0], stack, folder)
+        _put(synthesized, case, stack, folder)
         (folder / "backend_override.tf.json").write_text('{"terraform": {"backend": {"local": {}}}}', encoding="utf-8")
         init = terraform(folder, "init", "-input=false", "-no-color")
         if init.returncode != 0:
@@ -65,8 +65,7 @@ def initialised(synthesized: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     return folders
 
 
-@pytest.mark.parametrize("stack", STACKS)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("case", "stack"), EVERY_STACK)
 def test_the_real_providers_accept_a_stack(
     case: str, stack: str, synthesized: Path, initialised: dict[str, Path]
 ) -> None:
@@ -77,8 +76,7 @@ def test_the_real_providers_accept_a_stack(
     assert reply["warning_count"] == 0, reply["diagnostics"]
 
 
-@pytest.mark.parametrize("stack", PLANNED)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("case", "stack"), [each for each in EVERY_STACK if each[1] in PLANNED])
 def test_the_real_provider_plans_a_stack(
     case: str, stack: str, synthesized: Path, initialised: dict[str, Path]
 ) -> None:

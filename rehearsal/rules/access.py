@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from rehearsal.cloud import Attributes
 from rehearsal.kubernetes.api import Api
+from rehearsal.rules.cluster_access import api_of
 from rehearsal.rules.gke import CLUSTER, dns_endpoint, region_of
 from rehearsal.rules.google import one
+from rehearsal.rules.identity import account_of
 from rehearsal.rules.kind import Client, Refusal
-from rehearsal.rules.project import TOKEN
 from rehearsal.values import Unknown
 
 
@@ -27,9 +28,10 @@ def cluster_api(client: Client, settings: Attributes) -> Api:
             _dns_endpoint_is_open(item.attributes, str(host))
         elif name != item.attributes.get("endpoint"):
             continue
-        if token != TOKEN:
+        account = account_of(str(token))
+        if account is None:
             raise Refusal(f'Get "{host}/api": Unauthorized')
-        return Api(client.cloud, item.name)
+        return api_of(client.cloud, item.name, account)
     raise Refusal(f'Get "{host}/api": dial tcp: lookup {name}: no such host')
 
 

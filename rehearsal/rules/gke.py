@@ -8,7 +8,7 @@ from datetime import datetime
 from ipaddress import IPv4Network
 
 from rehearsal.cloud import Attributes
-from rehearsal.rules.google import ApiError, Change, GoogleKind, one, reference
+from rehearsal.rules.google import ApiError, Change, GoogleKind, may, one, reference
 from rehearsal.rules.iam import ACCOUNT
 from rehearsal.rules.kind import Client, Refusal
 from rehearsal.rules.network import NETWORK, SUBNET, SUBNET_PATH, network_of, ranges_of
@@ -249,6 +249,10 @@ class Cluster:
         project = config.get("project") or client.settings.get("project")
         location = config.get("location") or client.settings.get("region")
         name = CLUSTER_PATH.format(project=project, location=location, name=config["name"])
+        try:
+            may(client, "data.google_container_cluster", "read", config | {"project": project, "location": location})
+        except ApiError as error:
+            raise Refusal(f"Error reading cluster: {error.text}") from error
         found = client.cloud.get(CLUSTER, name)
         if found is None:
             raise Refusal(f"{name} not found")

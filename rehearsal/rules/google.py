@@ -13,6 +13,7 @@ from typing import Any
 
 from rehearsal import planning
 from rehearsal.cloud import Attributes
+from rehearsal.rules import identity
 from rehearsal.rules.kind import Client, Refusal
 from rehearsal.schemas import Block
 from rehearsal.values import UNKNOWN, Unknown, is_known, known_part
@@ -134,6 +135,10 @@ class GoogleKind:
         return out
 
     def read(self, client: Client, block: Block, state: Attributes) -> Attributes | None:
+        try:
+            may(client, self.type_, "read", state)
+        except ApiError as error:
+            raise Refusal(f"Error when reading or editing {self.word}: {error.text}") from error
         found = client.cloud.get(self.type_, self.identity(client, state))
         if found is None:
             return None
@@ -161,6 +166,7 @@ class GoogleKind:
                 return
             try:
                 service_is_on(change, self.service)
+                may(client, self.type_, "delete", prior)
                 for check in self.removal:
                     check(change)
             except ApiError as error:
@@ -187,6 +193,7 @@ class GoogleKind:
         cloud = change.client.cloud
         try:
             service_is_on(change, self.service)
+            may(change.client, self.type_, "update" if change.prior else "create", change.values)
             if change.prior is None and not self.merges and cloud.get(self.type_, change.name) is not None:
                 raise ApiError(
                     409, self.exists.format(name=change.name, last=change.name.rsplit("/", 1)[-1]), "alreadyExists"
@@ -254,6 +261,17 @@ def service_is_on(change: Change, service: str) -> None:
             f" https://console.developers.google.com/apis/api/{service}/overview?project={project} then retry.",
             "accessNotConfigured",
         )
+
+
+def may(client: Client, type_: str, operation: str, values: Attributes) -> None:
+    """Raises ApiError 403 where IAM does not let the client's account do that.
+
+    https://cloud.google.com/iam/docs/troubleshoot-access
+    """
+    project = str(known_part(values).get("project") or client.settings.get("project") or "")
+    why = identity.refused(client.cloud, client.account, type_, operation, known_part(values), project=project)
+    if why:
+        raise ApiError(403, why, "forbidden")
 
 
 def _labels(client: Client, prior: Attributes | None, labels: Any) -> Attributes:

@@ -23,6 +23,7 @@ from rehearsal.kubernetes.status import Status
 from rehearsal.rules import charts, kueue_configuration
 from rehearsal.rules.access import cluster_api
 from rehearsal.rules.charts import Chart
+from rehearsal.rules.cluster_access import SECRET, Authorized
 from rehearsal.rules.kind import Client, Refusal
 from rehearsal.schemas import Block
 from rehearsal.values import UNKNOWN, Unknown, is_known
@@ -81,12 +82,12 @@ class Release:
         return out
 
     def read(self, client: Client, block: Block, state: Attributes) -> Attributes | None:
-        api = _api(client)
+        api = _api(client, "get", state)
         found = client.cloud.get(KIND, _key(api, state))
         return None if found is None else state | found["state"]
 
     def create(self, client: Client, block: Block, planned: Attributes) -> Attributes:
-        api = _api(client)
+        api = _api(client, "create", planned)
         chart = _chart(client, planned)
         name, namespace = str(planned["name"]), str(planned["namespace"])
         if len(name) > _NAME_LIMIT:
@@ -99,14 +100,14 @@ class Release:
         return self._deploy(client, api, chart, block, planned, revision=1)
 
     def update(self, client: Client, block: Block, prior: Attributes, planned: Attributes) -> Attributes:
-        api = _api(client)
+        api = _api(client, "update", prior)
         found = client.cloud.get(KIND, _key(api, prior))
         if found is None:
             raise Refusal("Error upgrading chart", f'Upgrade failed: "{prior["name"]}" has no deployed releases')
         return self._deploy(client, api, _chart(client, planned), block, planned, revision=found["revision"] + 1)
 
     def delete(self, client: Client, block: Block, prior: Attributes) -> None:
-        api = _api(client)
+        api = _api(client, "delete", prior)
         found = client.cloud.get(KIND, _key(api, prior))
         if found is None:
             return
@@ -142,14 +143,22 @@ class Release:
         return state
 
 
-def _api(client: Client) -> Api:
+def _api(client: Client, verb: str, release: Attributes) -> Api:
+    """Helm keeps its releases in Secrets of their namespace, and looks for them among all that are there.
+
+    https://helm.sh/docs/topics/advanced/#storage-backends
+    """
     settings = client.settings.get("kubernetes") or {}
     if isinstance(settings, Unknown):
         raise Refusal("Kubernetes cluster unreachable: its address is known only after apply")
     try:
-        return cluster_api(client, settings)
+        api = cluster_api(client, settings)
     except Refusal as refusal:
         raise Refusal(f"Kubernetes cluster unreachable: {refusal.message}", refusal.detail) from refusal
+    if isinstance(api, Authorized):
+        for needed in dict.fromkeys(("list", verb)):
+            api.authorize(needed, SECRET, str(release["namespace"]))
+    return api
 
 
 def _key(api: Api, values: Attributes) -> str:

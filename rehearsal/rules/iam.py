@@ -7,14 +7,15 @@ import re
 from collections.abc import Sequence
 
 from rehearsal.cloud import Attributes
-from rehearsal.rules.google import PROJECT, ApiError, Change, Check, GoogleKind
+from rehearsal.rules import conditions, identity
+from rehearsal.rules.google import PROJECT, ApiError, Change, Check, GoogleKind, one
 from rehearsal.rules.kind import Client
 from rehearsal.rules.project import RESOURCE_MANAGER
 from rehearsal.values import Unknown
 
 IAM = "iam.googleapis.com"
 ACCOUNT = "google_service_account"
-ROLE = "google_project_iam_custom_role"
+ROLE = identity.ROLE
 CLUSTER = "google_container_cluster"
 
 ACCOUNT_PATH = "projects/{project}/serviceAccounts/{account_id}@{project}.iam.gserviceaccount.com"
@@ -167,7 +168,26 @@ def permissions_are_valid(change: Change) -> None:
             raise ApiError(400, f"Permission {permission} is not valid.", "badRequest")
 
 
-MEMBER_CHECKS: tuple[Check, ...] = (member_is_valid, member_account_exists, identity_pool_exists, role_exists)
+def condition_is_valid(change: Change) -> None:
+    """A condition is an expression, of at most so many operators.
+
+    https://cloud.google.com/iam/docs/conditions-overview#limits
+    """
+    expression = str(one(change.values, "condition").get("expression") or "")
+    why = identity.valid(expression) if expression else ""
+    if why:
+        raise ApiError(400, f"Error in expression {expression!r}: {why}", "badRequest")
+    if expression and conditions.operators(expression) > conditions.MOST_OPERATORS:
+        raise ApiError(400, f"the condition has more than {conditions.MOST_OPERATORS} logical operators", "badRequest")
+
+
+MEMBER_CHECKS: tuple[Check, ...] = (
+    member_is_valid,
+    member_account_exists,
+    identity_pool_exists,
+    role_exists,
+    condition_is_valid,
+)
 
 
 def member_kind(

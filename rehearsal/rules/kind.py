@@ -45,12 +45,13 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Client:
-    """One configured provider: the cloud it talks to and the settings of its `provider` block (unknown ones are
-    `Unknown`).
+    """One configured provider: the cloud it talks to, the settings of its `provider` block (unknown ones are
+    `Unknown`), and the service account it acts as (empty: whoever administers the project).
     """
 
     cloud: Cloud
     settings: Attributes = field(default_factory=dict)
+    account: str = ""
     place: Place = field(default_factory=Place)
     warn: Callable[[str], None] = lambda _: None
 

@@ -11,9 +11,10 @@ from typing import Any
 from rehearsal.cloud import Attributes
 from rehearsal.kubernetes.api import Api, Object
 from rehearsal.kubernetes.controllers import holders
-from rehearsal.kubernetes.resources import Resource
+from rehearsal.kubernetes.resources import CRD, Resource
 from rehearsal.kubernetes.status import Status
 from rehearsal.rules.access import cluster_api
+from rehearsal.rules.cluster_access import Authorized
 from rehearsal.rules.kind import Client, Refusal
 from rehearsal.schemas import Block
 from rehearsal.values import UNKNOWN, Dynamic, is_known, plain, type_of
@@ -48,6 +49,8 @@ class Manifest:
             return planned | {"object": UNKNOWN}
         manifest = plain(planned["manifest"])
         api = cluster_api(client, client.settings)
+        if isinstance(api, Authorized):
+            api.authorize("list", CRD, "")  # where the provider looks for the schema of what is to be planned
         self._resource(api, manifest)
         if prior is None or _identity(prior["manifest"]) != _identity(planned["manifest"]):
             return planned | {"object": UNKNOWN}

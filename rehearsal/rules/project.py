@@ -6,13 +6,12 @@ import re
 from typing import Any
 
 from rehearsal.cloud import Attributes, Cloud
-from rehearsal.rules.google import PROJECT, SERVICE, ApiError, Change, GoogleKind
+from rehearsal.rules.google import PROJECT, SERVICE, ApiError, Change, GoogleKind, may
+from rehearsal.rules.identity import token_of
 from rehearsal.rules.kind import Client, Refusal
 
 SERVICE_USAGE = "serviceusage.googleapis.com"
 RESOURCE_MANAGER = "cloudresourcemanager.googleapis.com"
-
-TOKEN = "rehearsal"  # the access token of everything that happens in a rehearsal
 
 
 def make_project(cloud: Cloud, project: str, *, number: str, services: list[str]) -> None:
@@ -66,6 +65,10 @@ class Project:
 
     def read(self, client: Client, config: Attributes) -> Attributes:
         project = config.get("project_id") or client.settings.get("project")
+        try:
+            may(client, "data.google_project", "read", {"project": project})
+        except ApiError as error:
+            raise Refusal(f"Error reading Project: {error.text}") from error
         found = client.cloud.get(PROJECT, f"projects/{project}")
         if found is None:
             raise Refusal(
@@ -93,7 +96,7 @@ class ClientConfig:
             | place
             | {
                 "id": id_,
-                "access_token": settings.get("access_token") or TOKEN,
+                "access_token": settings.get("access_token") or token_of(client.account),
                 "default_labels": settings.get("default_labels"),
             }
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rehearsal.rules import gke, helm, iam, kubernetes, network, node_pools, project, services, storage
+from rehearsal.rules import cloud_build, gke, helm, iam, kubernetes, network, node_pools, project, services, storage
 from rehearsal.rules.kind import Kind, Source
 
 _GOOGLE: tuple[Kind, ...] = (
@@ -15,6 +15,7 @@ _GOOGLE: tuple[Kind, ...] = (
     *gke.KINDS,
     *node_pools.KINDS,
     *services.KINDS,
+    *cloud_build.KINDS,
 )
 
 _KUBERNETES: tuple[Kind, ...] = kubernetes.KINDS

@@ -1,6 +1,4 @@
-"""The other Google services: Artifact Registry, Vertex AI, Cloud Build, Secret Manager, Scheduler, Logging,
-Monitoring, Billing.
-"""
+"""The other Google services: Artifact Registry, Vertex AI, Secret Manager, Logging, Monitoring, Billing."""
 
 from __future__ import annotations
 
@@ -8,11 +6,10 @@ import json
 import re
 
 from rehearsal.rules.google import ApiError, Change, GoogleKind
-from rehearsal.rules.iam import ACCOUNT, MEMBER_CHECKS, member_kind
+from rehearsal.rules.iam import MEMBER_CHECKS, member_kind
 
 ARTIFACTS = "artifactregistry.googleapis.com"
 VERTEX = "aiplatform.googleapis.com"
-BUILD = "cloudbuild.googleapis.com"
 SECRETS = "secretmanager.googleapis.com"
 LOGGING = "logging.googleapis.com"
 MONITORING = "monitoring.googleapis.com"
@@ -58,23 +55,6 @@ def dashboard_is_json(change: Change) -> None:
         raise ApiError(400, "Field dashboard.displayName must be set", "badRequest")
 
 
-def account_exists(change: Change) -> None:
-    """A build runs as an account that exists.
-
-    https://cloud.google.com/build/docs/securing-builds/configure-user-specified-service-accounts
-    """
-    given = change.values.get("service_account")
-    if given and change.get(ACCOUNT, str(given)) is None:
-        raise ApiError(400, f"service account {given} does not exist", "badRequest")
-
-
-def connection_exists(change: Change) -> None:
-    """https://cloud.google.com/build/docs/repositories"""
-    name = str(change.values["parent_connection"])
-    if name.startswith("projects/") and change.get("google_cloudbuildv2_connection", name) is None:
-        raise ApiError(404, f"Resource '{name}' was not found", "notFound")
-
-
 def channels_exist(change: Change) -> None:
     """https://cloud.google.com/monitoring/alerts/using-channels-api"""
     for name in change.values.get("notification_channels") or []:
@@ -112,41 +92,6 @@ KINDS = (
         word="Secret",
         service=SECRETS,
         computed=lambda change: {"name": change.name},
-    ),
-    GoogleKind(
-        type_="google_cloudbuild_trigger",
-        path="projects/{project}/locations/{location}/triggers/{number}",
-        word="Trigger",
-        service=BUILD,
-        checks=(account_exists,),
-        computed=lambda change: {"trigger_id": change.name.rsplit("/", 1)[-1]},
-    ),
-    GoogleKind(
-        type_="google_cloudbuild_worker_pool",
-        path="projects/{project}/locations/{location}/workerPools/{name}",
-        word="WorkerPool",
-        service=BUILD,
-        computed=lambda _: {"state": "RUNNING"},
-    ),
-    GoogleKind(
-        type_="google_cloudbuildv2_connection",
-        path="projects/{project}/locations/{location}/connections/{name}",
-        word="Connection",
-        service=BUILD,
-    ),
-    GoogleKind(
-        type_="google_cloudbuildv2_repository",
-        path="{parent_connection}/repositories/{name}",
-        word="Repository",
-        service=BUILD,
-        checks=(connection_exists,),
-    ),
-    GoogleKind(
-        type_="google_cloud_scheduler_job",
-        path="projects/{project}/locations/{region}/jobs/{name}",
-        word="Job",
-        service="cloudscheduler.googleapis.com",
-        computed=lambda _: {"state": "ENABLED"},
     ),
     GoogleKind(type_="google_logging_metric", path="projects/{project}/metrics/{name}", word="Metric", service=LOGGING),
     GoogleKind(

@@ -12,6 +12,7 @@ import yaml
 from environment import Environment
 from environment.services import SERVICES
 from rehearsal.kubernetes.api import Api
+from rehearsal.rules.cloud_build import connect
 from rehearsal.rules.storage import BUCKET
 from rehearsal.world import Project, World
 from tests.rehearsal.played import CACHE, Played
@@ -20,14 +21,20 @@ from tests.synthesis import read_stack
 Going = Callable[[str], None]
 
 
-def deploy(output: Path, folder: Path, *, services: Iterable[str] = SERVICES) -> Played:
-    """The stacks that were synthesized into `output`, in a new cloud in `folder` that has their state bucket."""
+def deploy(output: Path, folder: Path, *, services: Iterable[str] = SERVICES, stacks: Sequence[str] = ()) -> Played:
+    """The stacks that were synthesized into `output`, or some of them, in a new cloud in `folder` that has their state
+    bucket, and the repository that a person has connected.
+    """
     played = Played(folder=folder, services=tuple(services))
     (folder / "cdktf.out").symlink_to(output)
     states = read_stack(output, "foundation")["terraform"]["backend"]["gcs"]["bucket"]
     played.cloud.put(BUCKET, states, {"name": states, "project": played.project, "location": "us-east5"})
-    for stack in stacks_in(output):
-        played.deploy(read_stack(output, stack))
+    for stack in stacks or stacks_in(output):
+        wanted = read_stack(output, stack)
+        for trigger in wanted["resource"].get("google_cloudbuild_trigger", {}).values():
+            if "repository_event_config" in trigger:
+                connect(played.cloud, trigger["repository_event_config"]["repository"])
+        played.deploy(wanted)
     return played
 
 

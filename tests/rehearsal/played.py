@@ -21,6 +21,7 @@ from typing import Any
 from rehearsal import planning, schemas, values, web
 from rehearsal.cloud import Cloud
 from rehearsal.provider import Provider, Schemas
+from rehearsal.rules.identity import token_of
 from rehearsal.rules.kind import Client, Kind, Place
 from rehearsal.rules.project import make_project
 from rehearsal.schemas import Block, NestedBlock
@@ -63,6 +64,7 @@ class Played:
     resources: dict[str, Resource] = field(default_factory=dict)
     sources: dict[str, dict[str, Any]] = field(default_factory=dict)
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    account: str = ""
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -93,6 +95,12 @@ class Played:
         shutil.copytree(self.folder, folder, symlinks=True)
         resources, sources, settings = copy.deepcopy((self.resources, self.sources, self.settings))
         return Played(folder=folder, resources=resources, sources=sources, settings=settings)
+
+    def act_as(self, account: str) -> None:
+        """From now on every provider has the token of that service account."""
+        self.account = account
+        if "kubernetes" in self.settings:
+            self.settings["kubernetes"]["token"] = self.settings["helm"]["kubernetes"]["token"] = token_of(account)
 
     def provider(self, type_: str) -> Provider:
         name = type_.split("_")[0]
@@ -157,7 +165,7 @@ class Played:
         if name != "google":
             settings = self.settings[name]
         place = self.place if name == "helm" else self._place
-        return Client(cloud=self.cloud, settings=settings, place=place, warn=self.warnings.append)
+        return Client(cloud=self.cloud, settings=settings, account=self.account, place=place, warn=self.warnings.append)
 
     def _parts(self, item: Resource) -> tuple[Client, Kind, Block, Provider]:
         found = self.provider(item.type_)

@@ -14,7 +14,7 @@ CONNECTION = {"name": "github", "location": "us-east5"}
 # One small configuration of each type that has no stack of its own yet.
 CONFIGS: dict[str, dict[str, Any]] = {
     "google_secret_manager_secret": {"secret_id": "token", "replication": [{"auto": [{}]}]},
-    "google_cloudbuild_trigger": {"location": "us-east5", "filename": "plan.yaml"},
+    "google_cloudbuild_trigger": {"location": "us-east5", "filename": "plan.yaml", "webhook_config": [{"secret": "s"}]},
     "google_cloudbuild_worker_pool": {"name": "private", "location": "us-east5"},
     "google_cloudbuildv2_connection": CONNECTION,
     "google_cloud_scheduler_job": {"name": "nightly", "region": "us-east5", "schedule": "0 4 * * *"},
