@@ -106,7 +106,7 @@ def plan(terraform: Terraform, *, salt: str, lock: Sequence[str]) -> Plan:
     stack = terraform.stack
     (stack.folder / PLAN_FILE).unlink(missing_ok=True)
     done = terraform.run("plan", "-input=false", "-json", f"-out={PLAN_FILE}", *lock)
-    said = _Said.of(done.stdout)
+    said = Said.of(done.stdout)
     if done.returncode and (missing := said.missing):
         return Plan(stack=stack, terraform=said.version, missing=missing)
     if done.returncode:
@@ -119,7 +119,7 @@ def plan(terraform: Terraform, *, salt: str, lock: Sequence[str]) -> Plan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Said:
+class Said:
     """What Terraform said with -json, a line each; what is no JSON it said before it knew of -json.
 
     https://developer.hashicorp.com/terraform/internals/machine-readable-ui
@@ -129,7 +129,7 @@ class _Said:
     plain: Sequence[str]
 
     @classmethod
-    def of(cls, output: str) -> _Said:
+    def of(cls, output: str) -> Said:
         messages, plain = [], []
         for line in output.splitlines():
             try:
@@ -148,24 +148,25 @@ class _Said:
         told = next((each for each in self.messages if each.get("type") == "version"), {})
         return str(told.get("terraform") or told.get("tofu") or "unknown")
 
-    def _diagnostics(self, severity: str) -> list[Mapping[str, Any]]:
+    def diagnostics(self, severity: str) -> list[Mapping[str, Any]]:
+        """Those of one severity: "error" or "warning"."""
         found = (each["diagnostic"] for each in self.messages if each.get("type") == "diagnostic")
         return [each for each in found if each["severity"] == severity]
 
     @property
     def warnings(self) -> list[str]:
-        return list(dict.fromkeys(each["summary"] for each in self._diagnostics("warning")))
+        return list(dict.fromkeys(each["summary"] for each in self.diagnostics("warning")))
 
     @property
     def errors(self) -> str:
         """As Terraform tells them to people."""
-        told = [_error(each) for each in self._diagnostics("error")]
+        told = [_error(each) for each in self.diagnostics("error")]
         return "\n\n".join(told or ["\n".join(self.plain).strip()])
 
     @property
     def missing(self) -> str:
         """What the errors say does not exist yet; "" as soon as one of them says anything else."""
-        found = [_missing(each) for each in self._diagnostics("error")]
+        found = [_missing(each) for each in self.diagnostics("error")]
         return " and ".join(dict.fromkeys(found)) if all(found) else ""
 
 

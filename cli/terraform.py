@@ -54,7 +54,15 @@ def synthesize(output: Path = OUTPUT) -> list[Stack]:
     )
     if done.returncode:
         raise Failed(f"the stacks could not be synthesized:\n{(done.stderr or done.stdout).strip()}")
-    listed = json.loads((output / "manifest.json").read_text(encoding="utf-8"))["stacks"]
+    return synthesized(output)
+
+
+def synthesized(output: Path = OUTPUT) -> list[Stack]:
+    """Every stack of the last synthesis, in the order of its deployment; none if there was none."""
+    try:
+        listed = json.loads((output / "manifest.json").read_text(encoding="utf-8"))["stacks"]
+    except FileNotFoundError:
+        return []
     return _in_order(
         {
             name: Stack(name=name, folder=output / each["workingDirectory"], after=tuple(each["dependencies"]))
@@ -107,6 +115,15 @@ class Terraform:
         if running.returncode:
             raise Failed(f"{self.stack.name}: terraform {arguments[0]} failed:\n{(errors or said).strip()}")
         return said
+
+    def look(self, *arguments: str) -> str:
+        """What a command that changes nothing wrote, whether or not it failed; several may run in threads."""
+        with self._start(*arguments, errors=subprocess.STDOUT) as running:
+            try:
+                return running.communicate()[0]
+            except BaseException:
+                running.kill()
+                raise
 
     def _start(self, *arguments: str, errors: int) -> subprocess.Popen[str]:
         """In a session of its own: at a terminal an interrupt would reach Terraform twice, and twice means at once."""
