@@ -65,7 +65,7 @@ def _no_local_queue(cluster: Cluster, workload: Workload, name: str, here: list[
         return _never(
             "no-queue",
             "metadata.labels",
-            f"names no queue, and namespace {namespace} has no LocalQueue '{name}': it stays suspended",
+            f"names no queue, and namespace {namespace} has no LocalQueue '{name}', so Kueue never admits it",
             f"set the label {QUEUE_LABEL} to one of {_some(here)}" if here else f"submit to a queue: {_some(others)}",
         )
     return _never(

@@ -84,13 +84,14 @@ def _too_big(cluster: Cluster, queue: ClusterQueue, pods: PodSet, matching: list
 
 def _beyond(cluster: Cluster, queue: ClusterQueue, pods: PodSet, attempt: Attempt, shortage: Shortage) -> Reason:
     limited = cluster.quota(queue.name, (attempt.flavor, shortage.resource)).borrowing_limit is not None
-    whose = f"ClusterQueue {queue.name} can have" if limited or not queue.cohort else "exist for all teams together"
     wanted, has = _in_slices(cluster, pods, attempt, shortage)
+    alone = limited or not queue.cohort
+    most = f"ClusterQueue {queue.name} can have {has}" if alone else f"all teams together have {has}"
     code = "too-many-slices" if shortage.resource == TPU else "too-big"
     return _never(
         code,
         pods.name,
-        f"all pods together ask for {wanted} of flavor {attempt.flavor}; {has} {whose}",
+        f"all pods together ask for {wanted} of flavor {attempt.flavor}; {most}",
         f"ask for {has} or less" if shortage.has else "ask for another flavor",
     )
 
