@@ -1,0 +1,73 @@
+"""The triggers that Terraform has made in the played cloud, and which of them an event starts.
+
+https://cloud.google.com/build/docs/automating-builds/create-manage-triggers
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rehearsal.cloud import Attributes, Cloud
+from rehearsal.rules.google import one
+
+TRIGGER = "google_cloudbuild_trigger"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trigger:
+    """A trigger: where it is, its file, what it gives the build, whom the build runs as, whether a person must agree.
+
+    `push` and `pull_request` are regular expressions of branches, empty where such an event starts nothing.
+    """
+
+    path: str
+    name: str
+    location: str
+    file: str
+    account: str
+    substitutions: Mapping[str, str]
+    approval: bool
+    push: str = ""
+    pull_request: str = ""
+    repository: str = ""
+
+
+def triggers(cloud: Cloud) -> list[Trigger]:
+    """All that exist, in the order in which they were made."""
+    return [_trigger(item.name, item.attributes) for item in cloud.find(TRIGGER)]
+
+
+def trigger(cloud: Cloud, name: str) -> Trigger:
+    """The one of that short or full name. Raises KeyError."""
+    for each in triggers(cloud):
+        if name.rpartition("/")[2] in (each.name, each.path.rpartition("/")[2]):
+            return each
+    raise KeyError(name)
+
+
+def started_by(cloud: Cloud, event: str, branch: str) -> list[Trigger]:
+    """Those that an event ("push" or "pull_request") on a branch starts; of a pull request it is the base branch."""
+    return [each for each in triggers(cloud) if (found := getattr(each, event)) and re.search(found, branch)]
+
+
+def _trigger(path: str, values: Attributes) -> Trigger:
+    event, source = one(values, "repository_event_config"), one(values, "git_file_source")
+    return Trigger(
+        path=path,
+        name=str(values["name"]),
+        location=str(values.get("location") or "global"),
+        file=str(values.get("filename") or source.get("path") or ""),
+        account=str(values.get("service_account") or "").rpartition("/")[2],
+        substitutions={key: str(value) for key, value in (values.get("substitutions") or {}).items()},
+        approval=bool(one(values, "approval_config").get("approval_required")),
+        push=_branch(one(event, "push")),
+        pull_request=_branch(one(event, "pull_request")),
+        repository=str(event.get("repository") or source.get("repository") or ""),
+    )
+
+
+def _branch(event: Mapping[str, Any]) -> str:
+    return str(event.get("branch") or "")
