@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 _PATIENCE_SECONDS = 5.0
@@ -55,6 +56,30 @@ def end(folder: Path) -> int:
     while recorded(folder) and time.monotonic() < limit:
         time.sleep(0.01)
     return len(pids)
+
+
+def family(pid: int) -> list[int]:
+    """A process and all that it has started, directly or not, whatever session they are in; parents come first."""
+    children: dict[int, list[int]] = {}
+    for child, parent in _parents():
+        children.setdefault(parent, []).append(child)
+    found = [pid]
+    for each in found:
+        found += children.get(each, [])
+    return found
+
+
+def _parents() -> Iterator[tuple[int, int]]:
+    """Every process with its parent."""
+    if Path("/proc/self/stat").exists():
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                yield int(stat.parent.name), int(stat.read_text().rpartition(")")[2].split()[1])
+        return
+    done = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=False)
+    for line in done.stdout.splitlines():
+        child, parent = line.split()
+        yield int(child), int(parent)
 
 
 def recording(folder: Path, program: Path) -> str:

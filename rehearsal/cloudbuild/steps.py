@@ -181,6 +181,9 @@ class _Build:
 
     def _end(self, each: _Running, status: str) -> None:
         """Nothing of a step outlives it: its container goes, with all that the step has started."""
+        for pid in processes.family(each.process.pid)[1:] if each.process.returncode is None else ():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(each.process.pid, signal.SIGKILL)
         code = each.process.wait()

@@ -187,9 +187,12 @@ def test_a_cancelled_build_asks_its_steps_to_end_and_then_ends_them(builds: Buil
     assert "next begins" not in builds.events
 
 
-def test_what_a_step_has_started_goes_with_it(builds: Builds) -> None:
-    program = "import subprocess; print(subprocess.Popen(['sleep', '60']).pid, flush=True)"
-    builds.run(python(program))
+@pytest.mark.parametrize("more", ["", "; import time; time.sleep(60)"], ids=["that ends", "that is ended"])
+def test_what_a_step_has_started_goes_with_it(builds: Builds, more: str) -> None:
+    """Also what is in a session of its own, as Terraform is, when the step itself is ended."""
+    own = ", start_new_session=True" if more else ""
+    builds.run(python(f"import subprocess; print(subprocess.Popen(['sleep', '60']{own}).pid, flush=True){more}",
+                      ", timeout: 1s" if more else ""))  # fmt: skip
     child = int(next(line for line in builds.said if line.startswith("Step #0 - 'it': ")).rsplit(" ", 1)[1])
     limit = time.monotonic() + 5
     while processes.started(child) and time.monotonic() < limit:
