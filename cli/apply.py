@@ -18,6 +18,7 @@ from cli.planning import PIPELINE, PLAN_FILE, NotPlanned, Plan, chosen, digest, 
 from cli.review import differences
 from cli.terraform import OUTPUT, Stack, Terraform, synthesize
 from environment import Environment
+from environment.values import repository_parts
 
 if TYPE_CHECKING:
     from cli.cloud import Clients
@@ -69,7 +70,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--output", type=Path, default=OUTPUT, help="where to synthesize (default: cdktf.out)")
 
 
-def add_waiting(parser: argparse.ArgumentParser) -> None:
+def add_waiting(parser: argparse._ActionsContainer) -> None:
     """The options about locks."""
     parser.add_argument(
         "--wait",
@@ -190,7 +191,9 @@ class Apply:
         from cli import approval
 
         settings = self.environment.settings
-        trigger = approval.trigger_name(self.trigger, project_id=settings.project_id, region=settings.region)
+        # Triggers are in the region of the repository's connection: stacks/pipeline.py.
+        location = repository_parts(settings.build_repository).get("location") or settings.region
+        trigger = approval.trigger_name(self.trigger, project_id=settings.project_id, location=location)
         page = approval.ask(self.clients, trigger=trigger, commit=self.commit)
         print(f"Read the plan above, then approve the next build of {self.trigger} at\n  {page}")
         return 0

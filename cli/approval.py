@@ -12,9 +12,9 @@ from cli.failure import Failed
 _ROLE = "roles/cloudbuild.builds.editor"
 
 
-def trigger_name(trigger: str, *, project_id: str, region: str) -> str:
+def trigger_name(trigger: str, *, project_id: str, location: str) -> str:
     """The full name of a trigger that may be named shortly."""
-    return trigger if "/" in trigger else f"projects/{project_id}/locations/{region}/triggers/{trigger}"
+    return trigger if "/" in trigger else f"projects/{project_id}/locations/{location}/triggers/{trigger}"
 
 
 def ask(clients: Clients, *, trigger: str, commit: str) -> str:
@@ -27,7 +27,7 @@ def ask(clients: Clients, *, trigger: str, commit: str) -> str:
     body = {
         "projectId": clients.project_id,
         "triggerId": trigger.rpartition("/")[2],
-        "source": {"projectId": clients.project_id, "commitSha": commit},
+        "source": {"commitSha": commit},
     }
     url = f"{clients.api_url('cloudbuild.googleapis.com')}/v1/{trigger}:run"
     with clients.asking(f"run trigger {trigger}", permission="cloudbuild.builds.create", role=_ROLE):

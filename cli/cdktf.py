@@ -23,7 +23,7 @@ _KEPT_BYTES = 1_000_000
 
 def add_parser(
     subparsers: argparse._SubParsersAction[argparse.ArgumentParser], verb: str, *, description: str, examples: str
-) -> None:
+) -> argparse.ArgumentParser:
     """The arguments of `tpuenv deploy` and `tpuenv destroy`."""
     parser = subparsers.add_parser(
         verb,
@@ -34,6 +34,7 @@ def add_parser(
     )
     parser.add_argument("stacks", nargs="*", metavar="STACK", help="only these; all of them if none is named")
     parser.add_argument("--auto-approve", action="store_true", help="do not ask before each stack")
+    return parser
 
 
 def run(args: argparse.Namespace) -> int:

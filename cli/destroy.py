@@ -1,26 +1,53 @@
-"""`tpuenv destroy`: `cdktf destroy '*'`, with its errors explained."""
+"""`tpuenv destroy`: `cdktf destroy '*'` for a person at a terminal, or for a pipeline what a typed word confirms."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from cli import cdktf
+from cli.apply import add_waiting
+from cli.terraform import OUTPUT
 
 _DESCRIPTION = """\
 Runs `cdktf destroy` on all stacks, or on those that are named, and nothing else: the
 plan, the question and the output are cdktf's own. Everything is protected until
 DELETION_PROTECTION=false, and the data in foundation until DESTROY_DATA=true as
 well; Terraform refuses before it touches a protected stack.
+
+With --confirm it is for pipelines, and asks nothing. TEXT must be RESOURCE_PREFIX,
+typed by a person; that lifts DELETION_PROTECTION for this run. Queues are drained,
+then all stacks are destroyed but foundation and pipeline; foundation goes as well,
+with all its data, only with --foundation destroy. It holds the environment's lock.
 """
 
 _EXAMPLES = """\
   DELETION_PROTECTION=false tpuenv destroy queues tpu-node-pools platform cluster
   DELETION_PROTECTION=false DESTROY_DATA=true tpuenv destroy
+  tpuenv destroy --confirm tpu
 """
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    cdktf.add_parser(subparsers, "destroy", description=_DESCRIPTION, examples=_EXAMPLES)
+    parser = cdktf.add_parser(subparsers, "destroy", description=_DESCRIPTION, examples=_EXAMPLES)
+    confirmed = parser.add_argument_group("for pipelines")
+    confirmed.add_argument("--confirm", metavar="TEXT", help="RESOURCE_PREFIX, typed by a person")
+    confirmed.add_argument(
+        "--foundation",
+        choices=("keep", "destroy"),
+        default="keep",
+        help="what becomes of the network, the buckets, the images, the experiments (default: keep)",
+    )
+    add_waiting(confirmed)
+    confirmed.add_argument(
+        "--output", type=Path, default=OUTPUT, help="where to synthesize with --confirm (default: cdktf.out)"
+    )
 
 
-run = cdktf.run
+def run(args: argparse.Namespace) -> int:
+    """Without --confirm it is cdktf's exit code."""
+    if args.confirm is None:
+        return cdktf.run(args)
+    from cli import confirmed_destroy
+
+    return confirmed_destroy.run(args)

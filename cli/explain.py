@@ -29,6 +29,7 @@ def explain(terraform_output: str) -> str | None:
     found = [
         _protected(flat),
         *_locked(text),
+        _stale(flat),
         _no_bucket(flat),
         _api_off(flat),
         _no_credentials(flat),
@@ -87,6 +88,15 @@ def _lock(info: dict[str, str]) -> str:
         "If that run is still going, wait for it. If it was killed, make sure with its owner that it is gone; then:\n"
         "  tpuenv recover\n"
         f"or, for this lock alone:  terraform -chdir=cdktf.out/stacks/{stack} force-unlock {info['ID']}"
+    )
+
+
+def _stale(flat: str) -> str | None:
+    if "Saved plan is stale" not in flat:
+        return None
+    return (
+        "Stale: somebody changed this stack's state after it was planned, so nothing of that plan was applied. Find "
+        "out who deploys besides this run, then run this again: it plans anew."
     )
 
 

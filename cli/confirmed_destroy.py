@@ -1,0 +1,85 @@
+"""`tpuenv destroy --confirm`: destroys the environment for a pipeline, with Terraform itself, last stack first."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from cli import environment_lock, project, records
+from cli.cloud import connect
+from cli.explain import explain
+from cli.failure import Failed
+from cli.planning import PIPELINE, chosen, initialize
+from cli.terraform import Stack, Terraform, synthesize
+
+_FOUNDATION = "foundation"
+
+
+def run(args: argparse.Namespace) -> int:
+    """0 when all of it is gone. Raises Failed, before anything is touched when the confirmation is wrong."""
+    wanted = project.real()
+    prefix = wanted.settings.resource_prefix
+    if args.confirm != prefix:
+        raise Failed(
+            f"--confirm: '{args.confirm}' is not the RESOURCE_PREFIX of this environment; nothing was touched. Type "
+            f"'{prefix}' to destroy it"
+        )
+    if args.further:
+        raise Failed(f"'{args.further[0]}': with --confirm nothing goes to cdktf; leave out what follows --")
+    # What was typed says that this is meant; a setting in vars.env is there to ask for it.
+    os.environ["DELETION_PROTECTION"] = "false"
+    os.environ["DESTROY_DATA"] = "true" if args.foundation == "destroy" else "false"
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(128 + signal.SIGTERM))
+    clients = connect(wanted.settings.project_id)
+    with environment_lock.held(
+        clients, wanted.names, operation="destroy", info=f"commit {records.commit()}", wait=args.wait
+    ):
+        stacks = _wanted(synthesize(args.output.absolute()), args.stacks, foundation=args.foundation == "destroy")
+        for stack in reversed(stacks):
+            _destroy(stack, lock=f"-lock-timeout={args.lock_timeout}")
+    print(f"\nDestroyed: {', '.join(stack.name for stack in reversed(stacks))}")
+    return 0
+
+
+def _wanted(stacks: Sequence[Stack], names: Sequence[str], *, foundation: bool) -> list[Stack]:
+    if PIPELINE in names:
+        raise Failed(f"{PIPELINE}: a build must not destroy its own identity; a person does: `tpuenv destroy pipeline`")
+    if _FOUNDATION in names and not foundation:
+        raise Failed("foundation: it holds the data, and is kept; add `--foundation destroy` if that is to go as well")
+    return [stack for stack in chosen(stacks, names) if foundation or stack.name != _FOUNDATION]
+
+
+def _destroy(stack: Stack, *, lock: str) -> None:
+    terraform = initialize(stack)
+    addresses = _managed(terraform)
+    if not addresses:
+        # Some stacks could not even be read: they ask for a cluster that is gone.
+        print(f"\n{stack.name}: nothing is there", flush=True)
+        return
+    print(f"\n{stack.name}: destroying {len(addresses)} resources", flush=True)
+    buckets = [f"-target={address}" for address in addresses if address.startswith("google_storage_bucket.")]
+    if stack.name == _FOUNDATION and buckets:
+        # The provider empties a bucket only if its state says so: the setting has to be applied first.
+        _run(terraform, lock, *buckets)
+    _run(terraform, lock, "-destroy")
+
+
+def _run(terraform: Terraform, *options: str) -> None:
+    done = terraform.run("apply", "-auto-approve", "-input=false", "-no-color", *options, shown=True)
+    if done.returncode:
+        told = explain(done.stdout)
+        raise Failed(
+            f"\n{terraform.stack.name}: Terraform stopped before all of it was destroyed. Run this again: it goes on "
+            "from there." + (f"\n\n{told}" if told else "")
+        )
+
+
+def _managed(terraform: Terraform) -> list[str]:
+    """The addresses of what the stack's state holds."""
+    text = terraform.read("state", "pull")
+    resources = json.loads(text)["resources"] if text.strip() else []
+    return [f"{each['type']}.{each['name']}" for each in resources if each["mode"] == "managed" and each["instances"]]
