@@ -12,6 +12,7 @@ from typing import Any
 
 from rehearsal.cloud import Attributes, Cloud
 from rehearsal.rules.addresses import POOL
+from rehearsal.rules.cloud_build import CONNECTION, REPOSITORY
 from rehearsal.rules.google import PROJECT, SERVICE, one
 from rehearsal.rules.storage import BUCKET
 from rehearsal.rules.tpu import SHAPES, topology_of
@@ -57,12 +58,14 @@ def by_stack(cloud: Cloud, bucket: str) -> list[StackReport]:
 
 
 def remains(cloud: Cloud, bucket: str) -> list[str]:
-    """What is there besides what Google Cloud keeps: the project, its enabled APIs, and the bucket of the states."""
+    """What is there besides what Google Cloud or a person keeps: the project, its enabled APIs, the bucket of the
+    states, and a connected repository.
+    """
     kept = {(PROJECT, item.name) for item in cloud.find(PROJECT)} | {(BUCKET, bucket)}
     return [
         f"{item.kind} {item.name}"
         for item in cloud.find()
-        if item.kind != SERVICE and (item.kind, item.name) not in kept
+        if item.kind not in (SERVICE, CONNECTION, REPOSITORY) and (item.kind, item.name) not in kept
     ] + [f"resource in the state {row.stack}: {row.resources}" for row in by_stack(cloud, bucket) if row.resources]
 
 
