@@ -80,8 +80,8 @@ class Platform(ClusterUser):
                 f"Namespace and Kubernetes service account that jobs of team {team.name} run as",
             )
         access = Access(self, "access", environment=environment, teams=teams)
-        for team in teams:
-            self._drain(team, access)
+        for each in teams:
+            self._drain(each, access)
         if environment.settings.build_repository:
             PlanAccess(self, "plan-access", environment=environment, depends_on=[jobset, kueue])
         LocalChart(
