@@ -37,8 +37,8 @@ test-providers: setup  ## init, validate and plan with the real Terraform provid
 	@$(python) -m pytest -m providers -rs
 
 snapshots: setup  ## Accept what the stacks synthesize now, and write the README's tables; read the diff before committing
-	@$(python) -m tests.readme_tables
 	@$(python) -m pytest tests/test_stacks_snapshots.py --snapshot-update
+	@$(python) -m tests.readme_tables
 
 clean:  ## Remove everything that was installed or synthesized
 	rm -rf .venv cdktf.out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from environment.tpu import ZONES, slice_for
+from tests.identities_table import identities_table
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
@@ -68,7 +69,7 @@ def tpu_table() -> str:
 
 def replaced(text: str) -> str:
     """The README's text with its tables made anew."""
-    for name, table in (("settings", settings_table()), ("tpus", tpu_table())):
+    for name, table in (("settings", settings_table()), ("tpus", tpu_table()), ("identities", identities_table())):
         begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
         before, _, rest = text.partition(begin)
         _, _, after = rest.partition(end)
