@@ -11,16 +11,20 @@ from collections.abc import Iterator
 
 from environment.admission.cluster import Cluster
 from environment.admission.manifest import Field, PodSet, Workload
+from environment.admission.refusals import LABEL_1035, NAME_FIX, longest
 from environment.admission.result import Reason, Verdict
 from environment.names import TEAM_ACCOUNT
 
 _LABEL = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+# KubeRay 1.7.0, ray-operator/controllers/ray/utils: of 63 characters 10 are for Services, and 6 for a RayJob's cluster.
+_LONGEST_NAMES = {"RayCluster": 53, "RayJob": 47}
 _OF_JOBS = ("Never", "OnFailure")  # restart policies of the pods of a Job
 _OF_PODS = ("Always", *_OF_JOBS)
 
 
 def pod_reasons(workload: Workload) -> Iterator[Reason]:
     """Why no pod would be made of a template, whatever the cluster."""
+    yield from _ray_name(workload)
     for pods in workload.pod_sets:
         if pods.template.value is not None:
             yield from _restart_policy(workload, pods)
@@ -44,12 +48,23 @@ def account_reasons(cluster: Cluster, workload: Workload) -> Iterator[Reason]:
             )
 
 
+def _ray_name(workload: Workload) -> Iterator[Reason]:
+    most, name = _LONGEST_NAMES.get(workload.kind), longest(workload.name)
+    if most and len(name) > most:
+        what = f"has {len(name)} characters; KubeRay takes {most}"
+        yield _never_made(workload, "name-too-long", "metadata.name", what, f"shorten it by {len(name) - most}")
+    elif most and re.fullmatch(LABEL_1035, name) is None and re.fullmatch(_LABEL, name):
+        yield _never_made(workload, "bad-name", "metadata.name", f"'{name}' is no name to KubeRay", NAME_FIX)
+
+
 def _restart_policy(workload: Workload, pods: PodSet) -> Iterator[Reason]:
     policy = pods.spec.get("restartPolicy")
-    of_job = workload.kind in ("Job", "JobSet") or pods.name == "submitter"
+    of_job = workload.kind in ("Job", "JobSet") or pods.path == "spec.submitterPodTemplate"
     allowed = _OF_JOBS if of_job else _OF_PODS
-    # What the API server fills in is Always; JobSet's webhook fills in OnFailure before that.
+    # What the API server fills in is Always; JobSet's webhook fills in OnFailure before that, KubeRay Never.
     default = "OnFailure" if workload.kind == "JobSet" else "Always"
+    if pods.name == "head" and workload.manifest.get("spec", "submissionMode").text() == "SidecarMode":
+        allowed, default = ("Never",), "Never"
     found = policy.text() or default
     if found not in allowed:
         says = f"is {found}" if policy.value else "is missing, which means Always"

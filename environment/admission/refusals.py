@@ -14,8 +14,9 @@ QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 ELASTIC_ANNOTATION = "kueue.x-k8s.io/elastic-job"
 
 _SUBDOMAIN = r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_LABEL_1035 = r"[a-z]([-a-z0-9]*[a-z0-9])?"
-_NAME_FIX = "use lower-case letters, digits and hyphens, a letter first"
+LABEL_1035 = r"[a-z]([-a-z0-9]*[a-z0-9])?"
+NAME_FIX = "use lower-case letters, digits and hyphens, a letter first"
+_LABEL_LENGTH = 63
 _RANDOM_SUFFIX = 5  # characters that the API server adds to a generateName, and to a pod's name
 
 
@@ -34,11 +35,18 @@ def _refused(code: str, where: str, what: str, fix: str = "") -> Reason:
 
 
 def _of_metadata(workload: Workload) -> Iterator[Reason]:
-    name = _longest(workload.name)
+    name = longest(workload.name)
     if not name:
         yield _refused("no-name", "metadata", "has neither a name nor a generateName", "give it a name")
     elif workload.kind != "JobSet" and not re.fullmatch(_SUBDOMAIN, name):
-        yield _refused("bad-name", "metadata.name", f"'{name}' is not a name", _NAME_FIX)
+        yield _refused("bad-name", "metadata.name", f"'{name}' is not a name", NAME_FIX)
+    elif workload.kind == "Job" and len(name) > _LABEL_LENGTH:
+        yield _refused(
+            "name-too-long",
+            "metadata.name",
+            f"has {len(name)} characters; it is a label of the Job's pods, which may have {_LABEL_LENGTH}",
+            f"shorten it by {len(name) - _LABEL_LENGTH}",
+        )
     queue = workload.labels.get(QUEUE_LABEL, "")
     if queue and not re.fullmatch(_SUBDOMAIN, queue):
         yield _refused(
@@ -56,9 +64,11 @@ def _of_metadata(workload: Workload) -> Iterator[Reason]:
         )
 
 
-def _longest(name: str) -> str:
-    """The name with what the API server adds to a generateName."""
-    return name.removesuffix("...") + "x" * _RANDOM_SUFFIX if name.endswith("...") else name
+def longest(name: str) -> str:
+    """The name with what the API server adds to a generateName, which it cuts off so that 63 characters are enough."""
+    if not name.endswith("..."):
+        return name
+    return name.removesuffix("...")[: _LABEL_LENGTH - _RANDOM_SUFFIX] + "x" * _RANDOM_SUFFIX
 
 
 def _of_kind(workload: Workload) -> Iterator[Reason]:
@@ -92,21 +102,21 @@ def _of_job_set(workload: Workload, spec: Field) -> Iterator[Reason]:
     if not names:
         yield _refused("no-pods", "spec.replicatedJobs", "is empty", "add a replicatedJob")
     for pods, job in zip(workload.pod_sets, spec.get("replicatedJobs").items(), strict=True):
-        longest = f"{_longest(workload.name)}-{pods.name}-{max(0, pods.replicas - 1)}"
-        if workload.name and not re.fullmatch(_LABEL_1035, longest):
+        job_name = f"{longest(workload.name)}-{pods.name}-{max(0, pods.replicas - 1)}"
+        if workload.name and not re.fullmatch(LABEL_1035, job_name):
             yield _refused(
                 "bad-name",
                 job.path,
-                f"makes the job name '{longest}', which is not one",
-                _NAME_FIX,
+                f"makes the job name '{job_name}', which is not one",
+                NAME_FIX,
             )
-        pod = f"{longest}-{max(0, (pods.completions or 1) - 1)}-" + "x" * _RANDOM_SUFFIX
-        if len(pod) > 63:
+        pod = f"{job_name}-{max(0, (pods.completions or 1) - 1)}-" + "x" * _RANDOM_SUFFIX
+        if len(pod) > _LABEL_LENGTH:
             yield _refused(
                 "name-too-long",
                 job.path,
-                f"makes pod names of {len(pod)} characters, '{pod}'; 63 are allowed",
-                f"shorten the names by {len(pod) - 63}",
+                f"makes pod names of {len(pod)} characters, '{pod}'; {_LABEL_LENGTH} are allowed",
+                f"shorten the names by {len(pod) - _LABEL_LENGTH}",
             )
 
 
