@@ -60,7 +60,7 @@ def _ray_name(workload: Workload) -> Iterator[Reason]:
 def _restart_policy(workload: Workload, pods: PodSet) -> Iterator[Reason]:
     policy = pods.spec.get("restartPolicy")
     of_job = workload.kind in ("Job", "JobSet") or pods.path == "spec.submitterPodTemplate"
-    allowed = _OF_JOBS if of_job else _OF_PODS
+    allowed: tuple[str, ...] = _OF_JOBS if of_job else _OF_PODS
     # What the API server fills in is Always; JobSet's webhook fills in OnFailure before that, KubeRay Never.
     default = "OnFailure" if workload.kind == "JobSet" else "Always"
     if pods.name == "head" and workload.manifest.get("spec", "submissionMode").text() == "SidecarMode":
