@@ -11,7 +11,7 @@ from pathlib import Path
 
 import grpc
 
-from rehearsal import bindings, plugins, web
+from rehearsal import bindings, builds, plugins, web
 from rehearsal.cloud import Cloud
 from rehearsal.gcs import Storage
 from rehearsal.kubernetes import server
@@ -56,12 +56,15 @@ class StandIns:
 
 
 def answers(cloud: Cloud) -> Callable[[web.Request], web.Response]:
-    """All that is spoken over HTTP: the clusters' API servers, and Cloud Storage."""
+    """All that is spoken over HTTP: the clusters' API servers, Cloud Build's triggers, and Cloud Storage."""
     storage = Storage(cloud)
 
     def answer(request: web.Request) -> web.Response:
-        in_cluster = request.path.startswith(server.PREFIX)
-        return server.serve(cloud, request) if in_cluster else storage.handle(request)
+        if request.path.startswith(server.PREFIX):
+            return server.serve(cloud, request)
+        if builds.PATH.fullmatch(request.path):
+            return builds.run(cloud, request)
+        return storage.handle(request)
 
     return answer
 
