@@ -31,6 +31,7 @@ class Storage:
         """The answer; raises HttpError."""
         path = request.path.lstrip("/")
         for pattern, serve in (
+            (r"(?:storage/v1/)?b", self._make),
             (r"(?:storage/v1/)?b/([^/]+)", self._bucket),
             (r"(?:storage/v1/)?b/([^/]+)/o", self._list),
             (r"(?:(?:download/)?storage/v1/)?b/([^/]+)/o/([^/]+)", self._object),
@@ -67,6 +68,32 @@ class Storage:
     def _keeps_old(self, bucket: str) -> bool:
         versioning = self._attributes(bucket).get("versioning") or [{}]
         return bool(versioning[0].get("enabled"))
+
+    def _make(self, request: Request) -> Response:
+        """https://cloud.google.com/storage/docs/json_api/v1/buckets/insert"""
+        body = json.loads(request.body or b"{}")
+        if request.method != "POST":
+            raise HttpError(404, "Not Found")
+        account = identity.account_of(request.headers.get("authorization", "").removeprefix("Bearer "))
+        project = request.query.get("project", "")
+        if account is None:
+            raise HttpError(401, "Invalid Credentials")
+        if identity.denied(self.cloud, account, "storage.buckets.create", f"projects/{project}", project=project):
+            raise HttpError(403, f"{account} does not have storage.buckets.create access to the Google Cloud project.")
+        with self.cloud.transaction():
+            if self.cloud.get(BUCKET, body["name"]) is not None:
+                raise HttpError(409, "The requested bucket name is not available.")
+            access = body.get("iamConfiguration") or {}
+            bucket = {
+                "name": body["name"],
+                "project": project,
+                "location": body.get("location"),
+                "uniform_bucket_level_access": bool((access.get("uniformBucketLevelAccess") or {}).get("enabled")),
+                "public_access_prevention": access.get("publicAccessPrevention"),
+                "versioning": [{"enabled": bool((body.get("versioning") or {}).get("enabled"))}],
+            }
+            self.cloud.put(BUCKET, body["name"], bucket)
+        return json_response({"kind": "storage#bucket", "id": body["name"], **body})
 
     def _bucket(self, request: Request, bucket: str) -> Response:
         self._permit(request, "storage.buckets.get", bucket)
