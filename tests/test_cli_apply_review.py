@@ -1,0 +1,176 @@
+"""What was not reviewed is not applied; what is left of something reviewed is."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from plans import ADDRESS, changed, plan
+
+from cli.changes import Change, Changes, read
+from cli.failure import Failed
+from cli.records import Folder, Record, parse
+from cli.review import differences
+
+NEW = {"name": "a", "size": 1, "labels": {"team": "x"}}
+HALF_MADE = {"action_reason": "replace_because_tainted", "actions": ("delete", "create")}
+IN_PLACE_IMPOSSIBLE = {"action_reason": "replace_because_cannot_update", "actions": ("delete", "create")}
+
+
+def of(before: Any, after: Any, **more: Any) -> Changes:
+    return read(plan(changed(before, after, **more)), salt="salt")
+
+
+def create(after: Any, **more: Any) -> Changes:
+    return of(None, after, actions=("create",), **more)
+
+
+values = st.dictionaries(
+    st.sampled_from("abcd"),
+    st.none() | st.integers(0, 2) | st.lists(st.integers(0, 2), max_size=2) | st.text("xy", max_size=2),
+    max_size=4,
+)
+actions = st.sampled_from([("create",), ("update",), ("delete",), ("delete", "create"), ("read",)])
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> dict[str, Any]:
+    resources = []
+    for number in range(draw(st.integers(0, 3))):
+        action = draw(actions)
+        before = None if action in (("create",), ("read",)) else draw(values)
+        after = None if action == ("delete",) else draw(values)
+        unknown = {"id": True} if draw(st.booleans()) and after is not None else False
+        resources.append(
+            changed(before, after, actions=action, address=f"google_thing.n{number}", after_unknown=unknown)
+        )
+    output = {"actions": ["update"], "before": draw(values), "after": draw(values), "after_unknown": False}
+    return plan(*resources, out=output)
+
+
+@given(plans())
+def test_a_plan_is_what_was_reviewed_when_it_is_the_same(body: dict[str, Any]) -> None:
+    random.Random(1).shuffle(body["resource_changes"])
+    changes = read(body, salt="salt")
+    assert differences(reviewed=changes, now=read(body, salt="salt")) == []
+
+
+@given(plans())
+def test_a_record_gives_back_what_was_recorded(body: dict[str, Any]) -> None:
+    record = Record(stack="s", commit="c", digest="d", terraform="1.11.4", changes=read(body, salt="salt"))
+    assert parse(record.text, place="here") == record
+    assert parse(record.text, place="here").text == record.text
+
+
+@given(plans())
+def test_what_was_done_already_is_no_difference(body: dict[str, Any]) -> None:
+    assert differences(reviewed=read(body, salt="salt"), now=Changes()) == []
+
+
+@given(plans())
+def test_whatever_was_not_reviewed_at_all_is_told(body: dict[str, Any]) -> None:
+    changes = read(body, salt="salt")
+    found = differences(reviewed=Changes(), now=changes)
+    for change in changes.resources:
+        assert change.action == "read" or any(line.startswith(f"{change.address}: ") for line in found)
+    assert len([line for line in found if line.startswith("output ")]) == len(changes.outputs)
+
+
+@given(values, values, values)
+def test_another_value_is_told_whatever_it_is(before: Any, reviewed: Any, now: Any) -> None:
+    for action in (("create",), ("update",), ("delete", "create")):
+        start = None if action == ("create",) else before
+        then, new = of(start, reviewed, actions=action), of(start, now, actions=action)
+        assume(then != new)
+        # A change of one object may have been done in part; of an object that is made anew all must be as reviewed.
+        done_in_part = action == ("update",) and set(new.resources[0].values) <= set(then.resources[0].values)
+        assert done_in_part or differences(reviewed=then, now=new)
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "told"),
+    [
+        (create(NEW), create({**NEW, "size": 2}), "size: reviewed: null -> 1, now: null -> 2"),
+        (create(NEW), create({"name": "a", "size": 1}), 'labels.team: reviewed: null -> "x", now: no change'),
+        (create(NEW), create({**NEW, "open": True}), "open: reviewed: no change, now: null -> true"),
+        (create(NEW), of(NEW, None, actions=("delete",)), "reviewed: create, now: delete"),
+        (of(NEW, {**NEW, "size": 2}), of(NEW, {**NEW, "size": 2}, **IN_PLACE_IMPOSSIBLE), "change, now: replace"),
+        (of(NEW, {**NEW, "size": 2}), of({**NEW, "size": 7}, {**NEW, "size": 2}), "1 -> 2, now: 7 -> 2"),
+        (of(NEW, {**NEW, "size": 2}), of(NEW, NEW, **HALF_MADE), "reviewed: change, now: replace"),
+        (create(NEW), of(NEW, {**NEW, "size": 3}), "size: reviewed: null -> 1, now: 1 -> 3"),
+        (create(NEW), of(NEW, {**NEW, "size": 3}, **HALF_MADE), "size: reviewed: null -> 1, now: 1 -> 3"),
+        (create(NEW), of(NEW, NEW, **IN_PLACE_IMPOSSIBLE), "reviewed: create, now: replace"),
+        (create(NEW), create(NEW, after_unknown={"size": True}), "size: reviewed: null -> 1, now: null -> (known"),
+        (create(NEW), create(NEW, importing={"id": "x"}), "reviewed: create, now from x"),
+    ],
+)  # fmt: skip
+def test_a_difference_is_told(then: Changes, now: Changes, told: str) -> None:
+    found = differences(reviewed=then, now=now)
+    assert found
+    assert all(line.startswith(ADDRESS) for line in found)
+    assert told in "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        # What it waited for has been made meanwhile.
+        (create({"name": "a"}, after_unknown={"net": True}), create({"name": "a", "net": "n/1"})),
+        (create({}, after_unknown={"net": True}), create({"net": [{"id": "n/1"}]})),
+        # A stop in the middle of making it: half made, made but not as it is to be, or not made again yet.
+        (create(NEW), of({"name": "a"}, NEW, **HALF_MADE)),
+        (create(NEW), of({"name": "a", "extra": 1}, NEW)),
+        (of({"name": "b"}, NEW, **IN_PLACE_IMPOSSIBLE), create(NEW)),
+        (of({"name": "b"}, NEW, **IN_PLACE_IMPOSSIBLE), of({"name": "a"}, NEW, **HALF_MADE)),
+        # A stop in the middle of a change.
+        (of(NEW, {**NEW, "size": 2, "name": "b"}), of({**NEW, "name": "b"}, {**NEW, "size": 2, "name": "b"})),
+        # The old object of a replacement.
+        (
+            of({"name": "b"}, NEW, actions=("create", "delete")),
+            of({"name": "b"}, None, actions=("delete",), deposed="1a2b"),
+        ),
+    ],
+)
+def test_what_is_left_after_a_stop_was_reviewed(then: Changes, now: Changes) -> None:
+    assert differences(reviewed=then, now=now) == []
+
+
+def test_another_sensitive_value_is_told_without_telling_it() -> None:
+    then, now = (create({"key": secret}, after_sensitive={"key": True}) for secret in ("hush", "other"))
+    (line,) = differences(reviewed=then, now=now)
+    assert line.startswith(f"{ADDRESS}: key: reviewed: null -> (sensitive value")
+    assert "hush" not in line
+    assert "other" not in line
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "not a record"),
+        ("[]", "not a record"),
+        ('{"version": 2}', "version 2"),
+        ('{"version": 1}', "not a record"),
+        ('{"version": 1, "resources": [{"values": 3}], "outputs": []}', "not a record"),
+    ],
+)
+def test_a_record_that_is_none_is_told_with_its_place(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "s.json").write_text(text)
+    with pytest.raises(Failed, match=rf"s\.json: .*{told}"):
+        Folder(folder=tmp_path).read("d", "s")
+
+
+def test_a_record_takes_the_place_of_an_older_one_whole(tmp_path: Path) -> None:
+    kept = Folder(folder=tmp_path / "new")
+    assert kept.read("d", "s") is None
+    for commit in ("one", "two"):
+        resource = Change(address="a.b", action="delete")
+        kept.write(Record(stack="s", commit=commit, digest="d", terraform="1", changes=Changes(resources=(resource,))))
+    found = kept.read("d", "s")
+    assert found is not None
+    assert (found.commit, found.changes.resources) == ("two", (resource,))
+    assert [path.name for path in (tmp_path / "new" / "d").iterdir()] == ["s.json"]
