@@ -11,7 +11,7 @@ from pathlib import Path
 
 import grpc
 
-from rehearsal import bindings, builds, plugins, web
+from rehearsal import bindings, builds, listed, plugins, web
 from rehearsal.cloud import Cloud
 from rehearsal.gcs import Storage
 from rehearsal.kubernetes import server
@@ -56,7 +56,7 @@ class StandIns:
 
 
 def answers(cloud: Cloud) -> Callable[[web.Request], web.Response]:
-    """All that is spoken over HTTP: the clusters' API servers, Cloud Build's triggers, and Cloud Storage."""
+    """All that is spoken over HTTP: the clusters' API servers, Cloud Build's triggers, lists, and Cloud Storage."""
     storage = Storage(cloud)
 
     def answer(request: web.Request) -> web.Response:
@@ -64,6 +64,8 @@ def answers(cloud: Cloud) -> Callable[[web.Request], web.Response]:
             return server.serve(cloud, request)
         if builds.PATH.fullmatch(request.path):
             return builds.run(cloud, request)
+        if listed.PATH.fullmatch(request.path):
+            return listed.serve(cloud, request)
         return storage.handle(request)
 
     return answer
