@@ -189,10 +189,12 @@ def _gate_closed(flat: str) -> str | None:
 
 
 def _not_drained(flat: str) -> list[str]:
+    failed = re.findall(r"failed pre-delete: .{0,80}?job (drain|evict)-(\S+) failed", flat)
     return [
-        f"Not drained: jobs of ClusterQueue {queue} do not stop. The queue is on hold and nothing was deleted:\n"
-        f"  kubectl logs -n kueue-system job/drain-{queue}\n"
+        f"Not drained: ClusterQueue {queue} still has jobs, or Kueue does not answer. Nothing was deleted; the job says "
+        "which:\n"
+        f"  kubectl logs -n kueue-system job/{release}-{queue}\n"
         f"  kubectl get workloads -n {queue}\n"
-        "End what does not stop, and destroy again; or deploy, which opens the queue again."
-        for queue in dict.fromkeys(re.findall(r"failed pre-delete: .{0,80}?job drain-(\S+) failed", flat))
+        "End what does not stop, and do the same again; or deploy with the team, which opens the queue again."
+        for release, queue in dict.fromkeys(failed)
     ]

@@ -272,15 +272,16 @@ def test_a_gate_that_stays_closed_says_where_its_reason_is() -> None:
     assert "kubectl logs -n kueue-system job/gate" in told
 
 
-def test_a_queue_that_does_not_drain_is_named() -> None:
+@pytest.mark.parametrize("release", ["drain", "evict"])
+def test_a_queue_that_does_not_drain_is_named(release: str) -> None:
     told = explain(
         in_cdktf(
             "queues",
             "Error uninstalling release",
             "failed pre-delete: 1 error occurred:",
-            "\t* job drain-research failed: BackoffLimitExceeded",
+            f"\t* job {release}-research failed: BackoffLimitExceeded",
         )
     )
     assert told is not None
     assert "ClusterQueue research" in told
-    assert "job/drain-research" in told
+    assert f"job/{release}-research" in told
