@@ -191,8 +191,8 @@ def _gate_closed(flat: str) -> str | None:
 def _not_drained(flat: str) -> list[str]:
     failed = re.findall(r"failed pre-delete: .{0,80}?job (drain|evict)-(\S+) failed", flat)
     return [
-        f"Not drained: ClusterQueue {queue} still has jobs, or Kueue does not answer. Nothing was deleted; the job says "
-        "which:\n"
+        f"Not drained: ClusterQueue {queue} still has jobs, or Kueue does not answer. Nothing was deleted; the job "
+        "says which:\n"
         f"  kubectl logs -n kueue-system job/{release}-{queue}\n"
         f"  kubectl get workloads -n {queue}\n"
         "End what does not stop, and do the same again; or deploy with the team, which opens the queue again."
