@@ -67,13 +67,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     environment = wanted()
     try:
-        manifests = _workloads(_documents(_read(args.manifest)))
+        documents = _documents(_read(args.manifest))
+        manifests = _workloads(documents)
         namespaces = [_namespace(environment, manifest, args.namespace) for manifest in manifests]
         found = list(_explain_all(environment, manifests, namespaces))
     except (_BadInput, NotAWorkload) as error:
         print(printable(f"{args.manifest}: {error}"), file=sys.stderr)
         return 2
     print("\n\n".join("\n".join(each.lines()) for each in found))
+    if len(documents) > len(manifests):
+        others = sorted({str(each["kind"]) for each in documents if isinstance(each, dict)} - set(KINDS))
+        print(printable(f"note: not looked at: {', '.join(others)}"), file=sys.stderr)
     return 1 if any(each.verdict in (Verdict.NEVER, Verdict.REFUSED) for each in found) else 0
 
 
@@ -98,11 +102,19 @@ def _read(name: str) -> str:
 
 def _documents(text: str) -> list[object]:
     try:
-        return [document for document in yaml.load_all(text, Loader=_Loader) if document is not None]
+        documents = [document for document in yaml.load_all(text, Loader=_Loader) if document is not None]
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
         raise _BadInput(f"is not YAML{where}: {getattr(error, 'problem', None) or str(error)[:100]}") from None
+    return [each for document in documents for each in _items(document)]
+
+
+def _items(document: object) -> list[object]:
+    """What is in a List, as `kubectl get -o yaml` writes it; anything else is itself."""
+    if isinstance(document, dict) and document.get("kind") == "List" and isinstance(document.get("items"), list):
+        return list(document["items"])
+    return [document]
 
 
 def _workloads(documents: list[object]) -> list[dict[str, Any]]:

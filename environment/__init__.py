@@ -19,6 +19,7 @@ from environment.fleet import (
     fleet_problems,
     fleet_warnings,
     implicit_fleet,
+    misnamed_fleet,
 )
 from environment.names import Names, name_problems, names_of
 from environment.problems import Problem, Refused
@@ -66,6 +67,8 @@ def load(vars_env: Path, process_env: Mapping[str, str], fleet: Path | None = No
     fleet_file = fleet if fleet and os.path.lexists(fleet) else None
     settings, problems, bad = read_settings(file, process_env, fleet_file=fleet_file.name if fleet_file else "")
     described, of_fleet = _fleet(fleet_file, settings)
+    if fleet and not fleet_file:
+        of_fleet += misnamed_fleet(fleet)
     if not file.readable:
         raise Refused(tuple(_line(problem, process_env) for problem in (*file.problems, *of_fleet)))
     together = [

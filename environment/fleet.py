@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
+from pathlib import Path
 
 from environment.capacity import CLUSTER_PODS_CPU, CLUSTER_PODS_GIB, node_capacity
 from environment.cpu import cpu_machine_type
@@ -131,6 +132,19 @@ def implicit_fleet(settings: Settings) -> Fleet:
         },
         size_keys=("NUM_TPU_POOLS", "TPU_TYPE"),
     )
+
+
+def misnamed_fleet(path: Path) -> list[Problem]:
+    """A file beside `path` that was meant to be it: the defaults would be deployed, and nobody told."""
+    try:
+        names = sorted(each.name for each in path.parent.iterdir())
+    except OSError:
+        return []
+    return [
+        Problem(keys=(name,), message=f"nothing reads a file of this name; rename it to {path.name}, or remove it")
+        for name in names
+        if name != path.name and name.lower() in (path.name, f"{path.stem}.yml")
+    ]
 
 
 def fleet_problems(settings: Settings, fleet: Fleet) -> Iterator[Problem]:

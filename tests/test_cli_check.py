@@ -113,8 +113,16 @@ def test_workloads_in_one_file_are_admitted_one_after_the_other(file: Path, caps
         "---\n".join([service, _manifest("jobset-two-slices"), _manifest("rayjob-one-slice")]), encoding="utf-8"
     )
     assert _check(str(file)) == 0
-    out = capsys.readouterr().out
-    assert out.index("would be admitted now") < out.index("would wait")
+    captured = capsys.readouterr()
+    assert captured.out.index("would be admitted now") < captured.out.index("would wait")
+    assert "note: not looked at: Service\n" in captured.err
+
+
+def test_a_list_is_what_is_in_it(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs = [yaml.safe_load(_manifest(name)) for name in ("job-cpu", "jobset-one-slice")]
+    file.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": jobs}), encoding="utf-8")
+    assert _check(str(file)) == 0
+    assert capsys.readouterr().out.count("would be admitted now") == 2
 
 
 def test_a_manifest_may_come_from_standard_input(

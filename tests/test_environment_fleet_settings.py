@@ -49,6 +49,17 @@ def test_the_repository_s_vars_env_says_what_to_empty_beside_a_fleet_file(tmp_pa
     )
 
 
+@pytest.mark.parametrize("name", ["fleet.yml", "Fleet.yaml", "FLEET.YML"])
+def test_a_fleet_file_of_another_name_is_refused_and_not_passed_over(name: str, tmp_path: Path) -> None:
+    (tmp_path / "vars.env").write_text("PROJECT_ID=my-project\n")
+    (tmp_path / name).write_text(one_group("type: v6e-16, slices: 1"))
+    with pytest.raises(Refused) as error:
+        environment.load(tmp_path / "vars.env", {}, tmp_path / "fleet.yaml")
+    assert error.value.problems == (
+        f"{name}: nothing reads a file of this name; rename it to fleet.yaml, or remove it",
+    )
+
+
 def test_a_variable_that_the_fleet_file_replaces_is_to_be_unset() -> None:
     (problem,) = refused_fleet(one_group("type: v6e-16, slices: 1"), {"TPU_TYPE": "v6e-17", "NAMESPACE": ""})
     assert problem.startswith(
