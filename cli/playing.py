@@ -42,6 +42,7 @@ def world_for(environment: Environment, folder: Path, settings: Mapping[str, str
         region=environment.settings.region,
         state_bucket=environment.names.state_bucket,
         services=list(SERVICES),
+        repository=environment.settings.build_repository,
     )
     return World(folder=folder, project=played, cache=_CACHE, settings=settings, ours=folder == FOLDER)
 

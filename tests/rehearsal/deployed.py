@@ -80,6 +80,7 @@ def world_of(wanted: Environment, folder: Path, **settings: str) -> World:
         region=wanted.settings.region,
         state_bucket=wanted.names.state_bucket,
         services=list(SERVICES),
+        repository=wanted.settings.build_repository,
     )
     return World(folder=folder, project=project, cache=CACHE, settings=settings)
 
