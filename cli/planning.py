@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,12 +29,16 @@ _CLUSTER = "data.google_container_cluster."
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A stack's plan. `missing` says what has to exist before there can be one; there is none then."""
+    """A stack's plan. `missing` says what has to exist before there can be one; there is none then.
+
+    `shown` is what `terraform show -json` said about it, with sensitive values.
+    """
 
     stack: Stack
     terraform: str
     changes: Changes = NO_CHANGES
     missing: str = ""
+    shown: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def empty(self) -> bool:
@@ -115,7 +119,7 @@ def plan(terraform: Terraform, *, salt: str, lock: Sequence[str]) -> Plan:
         print(f"warning: {stack.name}: {warning}", file=sys.stderr)
     found = json.loads(terraform.read("show", "-json", PLAN_FILE))
     read = changes.read(found, salt=f"{salt}/{stack.name}")
-    return Plan(stack=stack, terraform=found["terraform_version"], changes=read)
+    return Plan(stack=stack, terraform=found["terraform_version"], changes=read, shown=found)
 
 
 @dataclass(frozen=True, kw_only=True)
