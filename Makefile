@@ -1,7 +1,7 @@
 # Every target first installs what it needs into .venv, once (setup/). `make` alone lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup rehearse test test-slow lint types bench test-providers snapshots clean
+.PHONY: help setup rehearse rehearse-pipeline test test-slow lint types bench test-providers snapshots clean
 # One thing at a time: the targets share one environment, and two cores.
 .NOTPARALLEL:
 
@@ -16,6 +16,9 @@ setup:  ## Install everything into .venv (a network is needed the first time, an
 
 rehearse: setup  ## Deploy, check, re-plan and destroy the environment of vars.env against a played cloud
 	@.venv/bin/tpuenv rehearse
+
+rehearse-pipeline: setup  ## Plan, deploy, check and destroy as Cloud Build would, by the files in cloudbuild/
+	@.venv/bin/tpuenv rehearse-pipeline
 
 test: setup  ## The fast tests
 	@$(python) -m pytest

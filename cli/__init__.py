@@ -7,12 +7,13 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cli import apply, bootstrap, check, deploy, destroy, plan, rehearse
+from cli import apply, bootstrap, check, deploy, destroy, plan, rehearse, rehearse_pipeline
 from cli.failure import Failed
 from environment import Refused
 
 _COMMANDS = {
     "rehearse": rehearse,
+    "rehearse-pipeline": rehearse_pipeline,
     "check": check,
     "bootstrap": bootstrap,
     "plan": plan,
