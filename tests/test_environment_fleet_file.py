@@ -51,6 +51,13 @@ def test_a_group_says_type_slices_zone_and_capacity() -> None:
     assert groups["pretrain"].node_pools == ("pretrain-0", "pretrain-1")
 
 
+def test_groups_named_like_another_s_node_pools_share_none_with_it() -> None:
+    one = "{type: v6e-1, slices: 12}"
+    groups = with_fleet(f"tpu_pools: {{a: {one}, a-1: {one}, a-1-0: {one}, cpu-0: {one}}}\nteams: {{lab: }}").groups
+    pools = ["cpu", *(pool for group in groups for pool in group.node_pools)]
+    assert len(set(pools)) == len(pools) == 49
+
+
 def test_a_team_says_share_priority_limits_members_and_pools() -> None:
     environment_ = case("three-teams-four-groups")
     research, serving, students = environment_.teams
