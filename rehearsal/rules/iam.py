@@ -63,6 +63,15 @@ def account_values(change: Change) -> Attributes:
     return {"id": change.name, "name": change.name, "unique_id": str(10**20 + number)}
 
 
+def grants_go(change: Change) -> None:
+    """Who may act as an account is written on it, and goes with it: an account of the same name is another one.
+
+    https://cloud.google.com/iam/docs/service-accounts-delete-undelete
+    """
+    for item in change.client.cloud.find("google_service_account_iam_member", prefix=f"{change.name}/"):
+        change.client.cloud.delete(item.kind, item.name)
+
+
 def member_is_valid(change: Change) -> None:
     """https://cloud.google.com/iam/docs/principal-identifiers"""
     member = str(change.values["member"])
@@ -209,6 +218,7 @@ KINDS = (
         checks=(account_id_is_valid,),
         known=account_known,
         computed=account_values,
+        gone=grants_go,
         state_only=("create_ignore_already_exists",),
     ),
     GoogleKind(

@@ -68,6 +68,21 @@ def test_the_deploy_identity_takes_all_of_it_down(piped: Played, synthesis: Synt
     assert piped.cloud.count("google_cloudbuild_trigger") == 4
 
 
+def test_after_a_new_foundation_a_person_deploys_the_pipeline_again(piped: Played, synthesis: Synthesis) -> None:
+    output = synthesis.folder("pipeline")
+    keep = ("google_project_service.", "google_project_iam_custom_role.")
+    gone = [each for stack in stacks_in(output) if stack != "pipeline" for each in addresses(output, stack)]
+    destroy(piped, [each for each in gone if not each.startswith(keep)])
+    piped.act_as(DEPLOY)
+    piped.deploy(read_stack(output, "foundation"))
+    with pytest.raises(Refusal, match=r"does not have access to service account 'tpu-nodes@.*actAs' denied"):
+        piped.deploy(read_stack(output, "cluster"))
+    piped.act_as("")
+    piped.deploy(read_stack(output, "pipeline"))
+    piped.act_as(DEPLOY)
+    piped.deploy(read_stack(output, "cluster"))
+
+
 def test_the_plan_identity_reads_every_resource_of_the_builds(piped: Played, synthesis: Synthesis) -> None:
     piped.act_as(PLAN)
     for address, resource in piped.resources.items():
