@@ -80,31 +80,26 @@ class Pipeline(EnvironmentStack):
         )
         accounts = identities.accounts
         self._builder_readers(accounts)
-        pull_request = CloudbuildTriggerRepositoryEventConfigPullRequest(
-            branch=self._branch(), comment_control="COMMENTS_ENABLED_FOR_EXTERNAL_CONTRIBUTORS_ONLY"
-        )
-        push = CloudbuildTriggerRepositoryEventConfigPush(branch=self._branch())
         records = {"_RECORDS": f"gs://{names.records_bucket}"}
-        self._trigger("plan", "Plans a pull request", accounts[PLAN], records, **self._on(pull_request=pull_request))
+        self._trigger(
+            "plan", "Plans a pull request", accounts[PLAN], records, event={"pull_request": self._pull_request()}
+        )
         self._trigger(
             "deploy",
             "Deploys what is pushed, after an approval",
             accounts[DEPLOY],
             records | {"_DEPLOY_TRIGGER": names.trigger("deploy")},
-            **self._on(push=push),
-            **_APPROVED,
+            event={"push": CloudbuildTriggerRepositoryEventConfigPush(branch=self._branch())},
+            approval=True,
         )
         self._trigger(
             "destroy",
             "Destroys the environment, after a typed confirmation and an approval",
             accounts[DEPLOY],
             {"_CONFIRM": ""},
-            **self._by_hand("destroy"),
-            **_APPROVED,
+            approval=True,
         )
-        drift = self._trigger(
-            "drift", "Fails when the environment is not as the code says", accounts[PLAN], {}, **self._by_hand("drift")
-        )
+        drift = self._trigger("drift", "Fails when the environment is not as the code says", accounts[PLAN], {})
         self._every_night(drift, identities)
         self._outputs()
 
@@ -147,48 +142,63 @@ class Pipeline(EnvironmentStack):
         """A regular expression for BUILD_BRANCH and no other: of what may be in a name, only dots mean something."""
         return "^" + self.environment.settings.build_branch.replace(".", "\\.") + "$"
 
-    def _on(self, **event: Any) -> dict[str, Any]:
-        return {
-            "repository_event_config": CloudbuildTriggerRepositoryEventConfig(
-                repository=self.environment.settings.build_repository, **event
-            )
-        }
-
-    def _by_hand(self, build: str) -> dict[str, Any]:
-        """A trigger that no event starts builds the head of BUILD_BRANCH, from the file that is there."""
-        settings = self.environment.settings
-        source = {
-            "repository": settings.build_repository,
-            "repo_type": "UNKNOWN",
-        }
-        ref = f"refs/heads/{settings.build_branch}"
-        return {
-            "source_to_build": CloudbuildTriggerSourceToBuild(ref=ref, **source),
-            "git_file_source": CloudbuildTriggerGitFileSource(path=_file(build), revision=ref, **source),
-        }
+    def _pull_request(self) -> CloudbuildTriggerRepositoryEventConfigPullRequest:
+        """Of somebody who is no collaborator, it is planned when a collaborator writes /gcbrun."""
+        return CloudbuildTriggerRepositoryEventConfigPullRequest(
+            branch=self._branch(), comment_control="COMMENTS_ENABLED_FOR_EXTERNAL_CONTRIBUTORS_ONLY"
+        )
 
     def _trigger(
-        self, build: str, description: str, account: ServiceAccount, substitutions: dict[str, str], **source: Any
+        self,
+        build: str,
+        description: str,
+        account: ServiceAccount,
+        substitutions: dict[str, str],
+        *,
+        event: dict[str, Any] | None = None,
+        approval: bool = False,
     ) -> CloudbuildTrigger:
         """cloudbuild/{build}.yaml declares the same substitutions and uses each."""
-        file = {} if "git_file_source" in source else {"filename": _file(build)}
+        settings, names = self.environment.settings, self.environment.names
+        source = self._on(build, event) if event else self._by_hand(build)
         return CloudbuildTrigger(
             self,
             f"trigger-{build}",
-            name=self.environment.names.trigger(build),
+            name=names.trigger(build),
             description=description,
             location=self.location,
             service_account=account.id,
+            approval_config=CloudbuildTriggerApprovalConfig(approval_required=True) if approval else None,
             substitutions={
-                "_BUILDER": self.environment.settings.builder_image,
+                "_BUILDER": settings.builder_image,
                 # A build with an account of its own must say where its logs go.
                 # https://cloud.google.com/build/docs/securing-builds/configure-user-specified-service-accounts
-                "_LOGS_BUCKET": f"gs://{self.environment.names.logs_bucket}",
+                "_LOGS_BUCKET": f"gs://{names.logs_bucket}",
                 **substitutions,
             },
-            **file,
             **source,
         )
+
+    def _on(self, build: str, event: dict[str, Any]) -> dict[str, Any]:
+        """A trigger that an event starts builds what the event is about."""
+        repository = self.environment.settings.build_repository
+        return {
+            "filename": _file(build),
+            "repository_event_config": CloudbuildTriggerRepositoryEventConfig(repository=repository, **event),
+        }
+
+    def _by_hand(self, build: str) -> dict[str, Any]:
+        """A trigger that no event starts builds the head of BUILD_BRANCH, from the file that is there.
+
+        The connection says what kind of repository it is.
+        """
+        settings = self.environment.settings
+        ref = f"refs/heads/{settings.build_branch}"
+        repository = {"repository": settings.build_repository, "repo_type": "UNKNOWN"}
+        return {
+            "source_to_build": CloudbuildTriggerSourceToBuild(ref=ref, **repository),
+            "git_file_source": CloudbuildTriggerGitFileSource(path=_file(build), revision=ref, **repository),
+        }
 
     def _every_night(self, drift: CloudbuildTrigger, identities: Identities) -> None:
         """https://cloud.google.com/build/docs/automating-builds/create-scheduled-triggers"""
@@ -224,9 +234,6 @@ class Pipeline(EnvironmentStack):
             f"gcloud builds triggers run {names.trigger('destroy')} --substitutions=_CONFIRM={names.prefix} {where}",
             "Asks for the destruction of the environment; a person approves it then",
         )
-
-
-_APPROVED = {"approval_config": CloudbuildTriggerApprovalConfig(approval_required=True)}
 
 
 def _file(build: str) -> str:
