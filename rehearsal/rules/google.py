@@ -177,10 +177,11 @@ class GoogleKind:
     def find(self, client: Client, id_: str) -> Attributes:
         if "{number}" in self.path:
             return {"id": id_}
-        separator = " " if self.merges and " " in id_ else "/"
         parts = list(dict.fromkeys(re.findall(r"\{(\w+)\}", self.path)))
-        given = id_.split(separator)
-        whole = re.fullmatch(_pattern(self.path), id_)
+        # A member of a role: the resource, the role, the member, and the title of a condition with spaces of its own.
+        is_member = self.merges and " " in id_
+        given = id_.split(" ")[:3] if is_member else id_.split("/")
+        whole = None if is_member else re.fullmatch(_pattern(self.path), id_)
         if whole is not None:
             found = whole.groupdict()
         elif len(given) <= len(parts):
