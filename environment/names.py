@@ -197,7 +197,6 @@ def _uses(settings: Settings, fleet: Fleet) -> list[_Use]:
     for group in fleet.groups:
         part = {fleet.key("tpu_pools", group.name): group.name}
         uses.append(_Use(kind="node pool", name=group.node_pools[-1], longest=40, parts=part))
-        uses.append(_Use(kind="workload policy", name=names.workload_policy(group.name), longest=63, parts=prefix))
     return uses
 
 
