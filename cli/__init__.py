@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cli import apply, bootstrap, check, deploy, destroy, plan, rehearse, rehearse_pipeline
+from cli import apply, bootstrap, check, deploy, destroy, plan, recover, rehearse, rehearse_pipeline, state
 from cli.failure import Failed
 from environment import Refused
 
@@ -20,6 +20,8 @@ _COMMANDS = {
     "apply": apply,
     "deploy": deploy,
     "destroy": destroy,
+    "recover": recover,
+    "state": state,
 }
 
 _EPILOG = """\

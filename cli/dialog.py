@@ -1,0 +1,23 @@
+"""What a command of several parts asks, and what it leaves to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialog:
+    """`ask` answers a question. `careful` is where nobody sees a warning: then what is doubtful is left alone."""
+
+    ask: Callable[[str], bool]
+    careful: bool
+    left: list[str] = field(default_factory=list)
+
+    def leave(self, line: str) -> None:
+        """Says, now and in the end, what has to be done by hand."""
+        self.left.append(line)
+        self.say(f"  {line}")
+
+    def say(self, line: str) -> None:
+        print(line, flush=True)

@@ -1,0 +1,123 @@
+"""`tpuenv recover`: puts locks, states and what the states do not know of right, after a run that was killed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cli import project
+from cli.failure import Failed
+from cli.terraform import OUTPUT, Stack, synthesize
+from environment import Environment
+
+if TYPE_CHECKING:
+    from cli.recovery import Recovery
+
+_DESCRIPTION = """\
+After a deploy or destroy that was killed, or a lost state. In this order:
+
+bucket   makes the state bucket if it is gone, as `tpuenv bootstrap` does
+locks    names each lock with its holder and releases it
+states   of a state that is lost or damaged, puts back the last whole version; brings
+         in what Terraform had to leave in a stack's folder (errored.tfstate)
+objects  finds what exists in the cloud under our names and is in no state, imports
+         it, and says for everything else what to do
+
+It asks before each of them. It never changes or deletes anything but locks and
+states, and a state that it replaces stays in the bucket as an old version. Run it
+again after each deploy that it asks for: a stack cannot be looked at before the
+cluster that it is in.
+"""
+
+_EPILOG = """\
+examples:
+  tpuenv recover --dry-run     look, and change nothing
+  tpuenv recover
+  tpuenv recover --yes         no questions; a lock is kept if its holder is seen at work on this machine
+
+Exit codes: 0 all is put right, or nothing was wrong; 1 something is left to do by hand (with
+--dry-run: something would be done); 2 wrong settings or arguments; 130 interrupted.
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subparsers.add_parser(
+        "recover",
+        help="after a crash: release locks, restore states, import what no state knows of",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("stacks", nargs="*", metavar="STACK", help="only these; all of them if none is named")
+    parser.add_argument("--dry-run", action="store_true", help="show what is wrong, and change nothing")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="where to synthesize (default: cdktf.out)")
+
+
+def run(args: argparse.Namespace) -> int:
+    wanted = project.real()
+    ask = _answers(args)
+    stacks = _chosen(synthesize(args.output.absolute()), args.stacks)
+    return _recovery(wanted, stacks, ask=ask, careful=args.yes, dry_run=args.dry_run).run()
+
+
+def _chosen(stacks: Sequence[Stack], names: Sequence[str]) -> list[Stack]:
+    """Of all stacks, the pipeline too: a person deploys it, and that may be killed as well."""
+    if unknown := [name for name in names if name not in {stack.name for stack in stacks}]:
+        raise Failed(f"'{unknown[0]}': there is no such stack; there are {', '.join(stack.name for stack in stacks)}")
+    return [stack for stack in stacks if not names or stack.name in names]
+
+
+def _answers(args: argparse.Namespace) -> Callable[[str], bool]:
+    """Who answers the questions. Raises Failed when there is nobody to be asked."""
+    if args.dry_run:
+        return _would_ask
+    if args.yes:
+        return lambda _question: True
+    if not (sys.stdin and sys.stdin.isatty()):
+        raise Failed("recover: there is no terminal to ask at; add --yes, or --dry-run to look and change nothing")
+    return asked
+
+
+def _would_ask(question: str) -> bool:
+    print(f"    would ask: {question}")
+    return False
+
+
+def asked(question: str) -> bool:
+    """What a person at the terminal says; nothing is no."""
+    try:
+        return input(f"    {question} [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
+
+
+def findings(environment: Environment, stacks: Sequence[Stack]) -> list[str]:
+    """What `tpuenv recover` would find about these stacks, in lines for whoever's deploy has just failed.
+
+    Changes nothing and raises nothing: where it cannot look, it says so. The stacks are synthesized already.
+    """
+    try:
+        return _recovery(environment, stacks, ask=lambda _question: False, careful=True, dry_run=True).findings()
+    except Failed as failure:
+        return [f"Could not look for locks and for what is in no state: {failure}"]
+
+
+def _recovery(
+    environment: Environment, stacks: Sequence[Stack], *, ask: Callable[[str], bool], careful: bool, dry_run: bool
+) -> Recovery:
+    # Not before the settings are known to be good: Google's libraries take a second to load.
+    from cli.cloud import connect
+    from cli.dialog import Dialog
+    from cli.recovery import Recovery
+
+    return Recovery(
+        environment=environment,
+        clients=connect(environment.settings.project_id),
+        stacks=stacks,
+        dialog=Dialog(ask=ask, careful=careful),
+        dry_run=dry_run,
+    )

@@ -1,0 +1,156 @@
+"""The parts of a recovery in their order: bucket, locks, states, objects."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+from cli import environment_lock, locks
+from cli.cloud import Clients
+from cli.dialog import Dialog
+from cli.failure import Failed
+from cli.planning import initialize
+from cli.recovery_objects import Objects
+from cli.recovery_states import mend
+from cli.state_bucket import ensure_state_bucket
+from cli.terraform import Stack, Terraform
+from environment import Environment
+
+# A recovery that another one waits for is soon over; a deploy is not, and neither should go on beside the other.
+_WAIT_SECONDS = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recovery:
+    """One recovery of these stacks, which are synthesized."""
+
+    environment: Environment
+    clients: Clients
+    stacks: Sequence[Stack]
+    dialog: Dialog
+    dry_run: bool
+    _shut: set[str] = field(default_factory=set)  # stacks whose state must not be touched
+
+    def run(self) -> int:
+        """The exit code: 1 when something is left to do by hand. Raises Failed."""
+        if not self._bucket():
+            return self._told()
+        names = self.environment.names
+        self._locks()
+        print("\nStates", flush=True)
+        for stack in self.stacks:
+            if not mend(self.clients, names, stack, self.dialog, locked=stack.name in self._shut):
+                self._shut.add(stack.name)
+        print("\nObjects", flush=True)
+        with self._alone():
+            for stack in self.stacks:
+                self._objects(stack)
+        return self._told()
+
+    def _objects(self, stack: Stack) -> None:
+        if stack.name in self._shut and not self.dry_run:
+            self.dialog.say(f"  {stack.name}: not looked at, because of its lock or its state")
+            return
+        try:
+            Objects(clients=self.clients, terraform=initialize(stack), dialog=self.dialog, dry_run=self.dry_run).own()
+        except Failed as failure:
+            self.dialog.leave(f"{stack.name}: {failure}")
+
+    def findings(self) -> list[str]:
+        """Locks and what is in no state, a line each. Changes nothing. Raises Failed."""
+        names = self.environment.names
+        if not self._has_bucket():
+            return [f"The state bucket gs://{names.state_bucket} is gone."]
+        wanted = {stack.name for stack in self.stacks}
+        lines = [
+            f"Locked: {lock}"
+            for lock in locks.held(self.clients, names)
+            if lock.stack in wanted or not (lock.stack or lock.ours)
+        ]
+        for stack in self.stacks:
+            ready = (stack.folder / ".terraform").exists()
+            terraform = Terraform(stack=stack) if ready else initialize(stack)
+            lines += Objects(clients=self.clients, terraform=terraform, dialog=self.dialog, dry_run=True).lines()
+        return lines
+
+    def _alone(self) -> AbstractContextManager[None]:
+        """No deploy of a build goes on at the same time."""
+        if self.dry_run:
+            return contextlib.nullcontext()
+        names = self.environment.names
+        return environment_lock.held(self.clients, names, operation="recover", info="", wait=_WAIT_SECONDS)
+
+    def _has_bucket(self) -> bool:
+        bucket = self.clients.storage.bucket(self.environment.names.state_bucket)
+        with self.clients.asking("see the state bucket", permission="storage.buckets.get", role="roles/storage.admin"):
+            return bool(bucket.exists(retry=self.clients.retry, timeout=self.clients.patience.answer))
+
+    def _bucket(self) -> bool:
+        """Whether there is a bucket to go on with."""
+        names, settings = self.environment.names, self.environment.settings
+        if self._has_bucket():
+            return True
+        print(
+            f"The state bucket gs://{names.state_bucket} is gone. Google keeps a deleted bucket for some days, and all "
+            "states in it:\n"
+            f"  gcloud storage buckets list --soft-deleted --project={settings.project_id}\n"
+            f"  gcloud storage restore gs://{names.state_bucket}#GENERATION\n"
+            "bring it back, as long as there is no new one of its name. With a new one, what exists is imported."
+        )
+        if not self.dialog.ask(f"Make bucket {names.state_bucket} anew?"):
+            self.dialog.leave(f"gs://{names.state_bucket} is gone: bring it back, or let this make it anew")
+            return False
+        done = ensure_state_bucket(
+            self.clients,
+            name=names.state_bucket,
+            region=settings.region,
+            labels={"environment": settings.resource_prefix, "stack": "bootstrap"},
+            project_number=settings.project_number,
+            dry_run=False,
+        )
+        for line in done:
+            self.dialog.say(f"  {line[0].upper()}{line[1:]}")
+        return True
+
+    def _locks(self) -> None:
+        names = self.environment.names
+        print("Locks", flush=True)
+        wanted = {"", *(stack.name for stack in self.stacks)}
+        held = [lock for lock in locks.held(self.clients, names) if lock.stack in wanted]
+        if not held:
+            print("  none is held")
+        for lock in held:
+            self.dialog.say(f"  {lock}")
+            if not self._released(lock):
+                self._shut.add(lock.stack)
+
+    def _released(self, lock: locks.Lock) -> bool:
+        names = self.environment.names
+        working = locks.living(lock, names)
+        if working:
+            print(f"    Terraform is at work on it on this machine: process {', '.join(map(str, working))}")
+        elif lock.young:
+            print("    It is young: make sure that whoever took it is gone.")
+        if working and self.dialog.careful:
+            self.dialog.leave(f"{lock}: wait for process {working[0]}, or end it")
+            return False
+        if not self.dialog.ask("Release it?"):
+            self.dialog.leave(f"{lock}: not released")
+            return False
+        released = locks.release(self.clients, names, lock)
+        print("    released" if released else "    it was gone already, or is another's by now", flush=True)
+        return True
+
+    def _told(self) -> int:
+        print()
+        if self.dialog.left:
+            print("Found; nothing was changed:" if self.dry_run else "Left for you to do:")
+            for line in self.dialog.left:
+                print(f"  {line}")
+            print("Next: tpuenv recover" if self.dry_run else "Next: tpuenv recover, when that is done")
+            return 1
+        print("Nothing is wrong." if self.dry_run else "All that was wrong is put right.")
+        print("Next: tpuenv deploy")
+        return 0

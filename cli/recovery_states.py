@@ -1,0 +1,78 @@
+"""Mends one stack's state: lost, damaged, or never written because the bucket could not be reached."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cli import states
+from cli.cloud import Clients
+from cli.dialog import Dialog
+from cli.states import State, Version
+from cli.terraform import Stack
+from environment.names import Names
+
+# What Terraform leaves in a stack's folder when it cannot write the state.
+ERRORED = "errored.tfstate"
+
+
+def mend(clients: Clients, names: Names, stack: Stack, dialog: Dialog, *, locked: bool) -> bool:
+    """Whether the stack's state can be worked with: it is whole now, or there is none and never was. Raises Failed."""
+    found = states.versions(clients, names, stack.name)
+    live = next((version for version in found if version.live), None)
+    dialog.say(f"  {stack.name}: {_told(found, live)}")
+    if locked:
+        return False
+    if _brought_in(clients, names, stack, dialog, found) or (live is not None and live.state is not None):
+        return True
+    good = states.last_good(found)
+    if good is not None:
+        if dialog.ask(f"Put back the last whole version, {good}?"):
+            dialog.say(f"    restored, as serial {states.restore(clients, names, stack.name, good)}")
+            return True
+        dialog.leave(f"{stack.name}: its state is lost; `tpuenv state restore {stack.name} {good.generation}`")
+        return False
+    if live is None:
+        return True
+    if dialog.ask("No whole version of it is kept. Move it away, to begin anew with what exists?"):
+        states.remove(clients, names, stack.name, live)
+        dialog.say("    moved away; it stays in the bucket as an old version")
+        return True
+    dialog.leave(f"{stack.name}: its state is damaged, and no whole version is kept")
+    return False
+
+
+def _told(found: Sequence[Version], live: Version | None) -> str:
+    if live is None:
+        return "its state is gone" if found else "no state yet"
+    if live.state is None:
+        return f"its state is damaged: {live.problem}"
+    return f"serial {live.state.serial}, {len(live.state.addresses)} resources"
+
+
+def _brought_in(clients: Clients, names: Names, stack: Stack, dialog: Dialog, found: Sequence[Version]) -> bool:
+    """Whether the bucket now holds what Terraform had to leave in the stack's folder."""
+    path = stack.folder / ERRORED
+    if not path.is_file():
+        return False
+    content = path.read_bytes()
+    try:
+        left = states.parse(content)
+    except ValueError as error:
+        dialog.say(f"    {path} is no state ({error}); left alone")
+        return False
+    dialog.say(f"    Terraform left {path}: serial {left.serial}, {len(left.addresses)} resources")
+    if not _newer(left, found):
+        dialog.say("    the bucket has had a newer state, or one of another lineage; left alone")
+        return False
+    if not dialog.ask("Bring it in?"):
+        dialog.leave(f"{stack.name}: {path} is not in the bucket")
+        return False
+    serial = states.replace(clients, names, stack.name, content)
+    path.rename(path.with_name(f"{ERRORED}.brought-in"))
+    dialog.say(f"    brought in, as serial {serial}")
+    return True
+
+
+def _newer(left: State, found: Sequence[Version]) -> bool:
+    known = [version.state for version in found if version.state is not None]
+    return all(state.lineage == left.lineage and state.serial < left.serial for state in known)
