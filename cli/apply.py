@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli import project, records
-from cli.explain import explain
+from cli import aftermath, project, records
 from cli.failure import Failed
 from cli.planning import PIPELINE, PLAN_FILE, NotPlanned, Plan, chosen, digest, initialize, plan, record
 from cli.review import differences
@@ -118,8 +117,12 @@ def run(args: argparse.Namespace) -> int:
         trigger=args.ask,
         lock_timeout=args.lock_timeout,
     )
-    with environment_lock.held(clients, wanted.names, operation="apply", info=f"commit {work.commit}", wait=args.wait):
-        return work.run()
+    info = f"commit {work.commit}"
+    try:
+        with environment_lock.held(clients, wanted.names, operation="apply", info=info, wait=args.wait):
+            return work.run()
+    except environment_lock.Locked as locked:
+        raise Failed(f"{locked}\n\n{aftermath.found(wanted, work.stacks)}") from locked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,12 +141,11 @@ class Apply:
     def run(self) -> int:
         """The exit code. Raises Failed."""
         for stack in self.stacks:
-            terraform = initialize(stack)
             try:
-                if not self._reviewed_and_applied(terraform):
+                if not self._reviewed_and_applied(initialize(stack)):
                     return self._ask(stack)
             except NotPlanned as failure:
-                raise Failed(f"{failure}{self._findings(failure.output)}") from failure
+                raise Failed(f"{failure}{aftermath.told(self.environment, [stack], failure.output)}") from failure
             finally:
                 (stack.folder / PLAN_FILE).unlink(missing_ok=True)
         print(f"\nDone: {', '.join(stack.name for stack in self.stacks)}")
@@ -176,10 +178,9 @@ class Apply:
             "apply", "-input=false", "-no-color", f"-lock-timeout={self.lock_timeout}", PLAN_FILE, shown=True
         )
         if done.returncode:
-            told = explain(done.stdout)
             raise Failed(
                 f"\n{stack.name}: Terraform stopped before all of it was applied. What was made is in the state, and "
-                "the next apply goes on from there." + (f"\n\n{told}" if told else "") + self._findings(done.stdout)
+                f"the next apply goes on from there.{aftermath.told(self.environment, [stack], done.stdout)}"
             )
 
     def _ask(self, stack: Stack) -> int:
@@ -197,9 +198,6 @@ class Apply:
         page = approval.ask(self.clients, trigger=trigger, commit=self.commit)
         print(f"Read the plan above, then approve the next build of {self.trigger} at\n  {page}")
         return 0
-
-    def _findings(self, output: str) -> str:
-        return ""
 
 
 def _different(stack: Stack, commit: str, found: Sequence[str]) -> str:

@@ -9,12 +9,12 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from cli import environment_lock, project, records
+from cli import aftermath, environment_lock, project, records
 from cli.cloud import connect
-from cli.explain import explain
 from cli.failure import Failed
 from cli.planning import PIPELINE, chosen, initialize
 from cli.terraform import Stack, Terraform, synthesize
+from environment import Environment
 
 _FOUNDATION = "foundation"
 
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     ):
         stacks = _wanted(synthesize(args.output.absolute()), args.stacks, foundation=args.foundation == "destroy")
         for stack in reversed(stacks):
-            _destroy(stack, lock=f"-lock-timeout={args.lock_timeout}")
+            _destroy(wanted, stack, lock=f"-lock-timeout={args.lock_timeout}")
     print(f"\nDestroyed: {', '.join(stack.name for stack in reversed(stacks))}")
     return 0
 
@@ -53,7 +53,7 @@ def _wanted(stacks: Sequence[Stack], names: Sequence[str], *, foundation: bool) 
     return [stack for stack in chosen(stacks, names) if foundation or stack.name != _FOUNDATION]
 
 
-def _destroy(stack: Stack, *, lock: str) -> None:
+def _destroy(environment: Environment, stack: Stack, *, lock: str) -> None:
     terraform = initialize(stack)
     addresses = _managed(terraform)
     if not addresses:
@@ -64,17 +64,17 @@ def _destroy(stack: Stack, *, lock: str) -> None:
     buckets = [f"-target={address}" for address in addresses if address.startswith("google_storage_bucket.")]
     if stack.name == _FOUNDATION and buckets:
         # The provider empties a bucket only if its state says so: the setting has to be applied first.
-        _run(terraform, lock, *buckets)
-    _run(terraform, lock, "-destroy")
+        _run(environment, terraform, lock, *buckets)
+    _run(environment, terraform, lock, "-destroy")
 
 
-def _run(terraform: Terraform, *options: str) -> None:
+def _run(environment: Environment, terraform: Terraform, *options: str) -> None:
     done = terraform.run("apply", "-auto-approve", "-input=false", "-no-color", *options, shown=True)
     if done.returncode:
-        told = explain(done.stdout)
+        stack = terraform.stack
         raise Failed(
-            f"\n{terraform.stack.name}: Terraform stopped before all of it was destroyed. Run this again: it goes on "
-            "from there." + (f"\n\n{told}" if told else "")
+            f"\n{stack.name}: Terraform stopped before all of it was destroyed. Run this again: it goes on from there."
+            f"{aftermath.told(environment, [stack], done.stdout)}"
         )
 
 

@@ -27,6 +27,10 @@ from environment.names import Names
 _ROLE = "roles/storage.objectUser"
 
 
+class Locked(Failed):
+    """Somebody else has held the lock for as long as this run would wait."""
+
+
 def object_name(names: Names) -> str:
     """The lock's object in the state bucket."""
     return f"{names.state_prefix}/deploy.lock"
@@ -81,7 +85,7 @@ def release(clients: Clients, names: Names, held: Holder) -> bool:
 
 @contextmanager
 def held(clients: Clients, names: Names, *, operation: str, info: str, wait: float) -> Iterator[None]:
-    """Holds the lock inside, and waits at most `wait` seconds for it. Raises Failed, naming the holder, after that."""
+    """Holds the lock inside, and waits at most `wait` seconds for it. Raises Locked, naming the holder, after that."""
     id_ = str(uuid.uuid4())
     fields = {
         "ID": id_,
@@ -112,7 +116,7 @@ def _acquire(clients: Clients, names: Names, fields: Mapping[str, str], wait: fl
         waited = time.monotonic() - began
         by = found or "a run that has ended just now"
         if waited >= wait:
-            raise Failed(
+            raise Locked(
                 f"Locked: environment {names.prefix} is held by {by}; waited {waited:.0f} s.\n"
                 "If that run is still going, wait for it. If it was killed, `tpuenv recover` releases the lock."
             )

@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from cli import project, records
+from cli import aftermath, project, records
 from cli.failure import Failed
-from cli.planning import PIPELINE, Plan, chosen, digest, initialize, plan, record
+from cli.planning import PIPELINE, NotPlanned, Plan, chosen, digest, initialize, plan, record
 from cli.terraform import OUTPUT, Stack, synthesize
 
 _DESCRIPTION = """\
@@ -58,10 +58,10 @@ def run(args: argparse.Namespace) -> int:
     for stack in chosen(stacks, args.stacks):
         try:
             plans.append(_planned(stack, key))
-        except Failed as failure:
+        except NotPlanned as failure:
             # The others are worth knowing as well.
             failed.append(stack.name)
-            print(f"\n{failure}", flush=True)
+            print(f"\n{failure}{aftermath.told(wanted, [stack], failure.output)}", flush=True)
             continue
         if kept is not None:
             print(f"  recorded in {kept.write(record(plans[-1], key, commit))}", flush=True)

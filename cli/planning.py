@@ -13,7 +13,6 @@ from typing import Any
 from cli import changes, records
 from cli.changes import NO_CHANGES, Changes
 from cli.changes_shown import heading, lines
-from cli.explain import explain
 from cli.failure import Failed
 from cli.records import Record
 from cli.terraform import Stack, Terraform
@@ -89,8 +88,7 @@ class NotPlanned(Failed):
     """Terraform could not plan; `output` is what it said."""
 
     def __init__(self, stack: Stack, output: str) -> None:
-        told = explain(output)
-        super().__init__(f"{stack.name}: Terraform could not plan.\n{output}" + (f"\n\n{told}" if told else ""))
+        super().__init__(f"{stack.name}: Terraform could not plan.\n{output}")
         self.stack = stack
         self.output = output
 

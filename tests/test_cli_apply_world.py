@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from loading import loaded
 
+from rehearsal import processes
 from rehearsal.world import ROOT, World
 from tests.rehearsal.deployed import world_of
 
@@ -198,3 +199,21 @@ def test_a_typed_confirmation_destroys_all_but_the_foundation(cloud: Cloud) -> N
     assert cloud("destroy", "--confirm", "tpu", "--foundation", "destroy") == 0
     assert cloud.world.cloud.find("google_storage_bucket", prefix=bucket) == []
     assert cloud.world.cloud.get("google_compute_network", NETWORK) is None
+
+
+def test_after_a_kill_the_next_run_stops_and_names_the_lock_and_what_nobody_owns(cloud: Cloud) -> None:
+    assert cloud.plan("foundation") == 0
+    running = cloud.start("apply", "foundation", "--reviewed", str(cloud.records), TF_CLI_ARGS_apply="-parallelism=1")
+    assert running.stdout is not None
+    while "google_compute_network.network: Creation complete" not in running.stdout.readline():
+        assert running.poll() is None
+    (terraform,) = [pid for pid in processes.recorded(cloud.world.processes) if os.getsid(pid) == pid]
+    for pid in (running.pid, terraform):
+        os.kill(pid, signal.SIGKILL)
+    running.communicate()
+    assert cloud.locks == ["tpu/deploy.lock", "tpu/foundation/default.tflock"]
+
+    assert cloud.apply("foundation", "--wait", "1s") == 1
+    assert "Locked: environment tpu is held by" in cloud.text
+    assert "the state of foundation is held by" in cloud.text
+    assert "tpu-network" in cloud.text
