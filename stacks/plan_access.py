@@ -32,12 +32,11 @@ from environment.names import JOBSET_NAMESPACE, KUEUE_NAMESPACE
 NAME = "tpuenv-plan"
 API_GROUP = "rbac.authorization.k8s.io"
 
-# By API group: the kinds that the stacks have, and for the provider, the definitions of custom resources.
+# By API group: the kinds that the stacks have.
 KINDS = {
     "": ("namespaces", "serviceaccounts"),
     API_GROUP: ("roles", "rolebindings", "clusterroles", "clusterrolebindings"),
     "admissionregistration.k8s.io": ("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
-    "apiextensions.k8s.io": ("customresourcedefinitions",),
     "kueue.x-k8s.io": (
         "admissionchecks",
         "clusterqueues",
@@ -48,7 +47,8 @@ KINDS = {
     ),
 }
 
-READ = ["get", "list"]
+# The kubernetes provider looks through them for the schema of what it is to plan.
+DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions")
 
 # Helm keeps its releases in Secrets and looks for them by label, so single names cannot be given. The certificates of
 # the webhooks are in the same namespaces and can be read too; nothing of the teams is there.
@@ -73,8 +73,11 @@ class PlanAccess(Construct):
             "reader",
             metadata=ClusterRoleV1Metadata(name=NAME),
             rule=[
-                ClusterRoleV1Rule(api_groups=[group], resources=list(kinds), verbs=READ)
-                for group, kinds in KINDS.items()
+                *(
+                    ClusterRoleV1Rule(api_groups=[group], resources=list(kinds), verbs=["get"])
+                    for group, kinds in KINDS.items()
+                ),
+                ClusterRoleV1Rule(api_groups=[DEFINITIONS[0]], resources=[DEFINITIONS[1]], verbs=["list"]),
             ],
         )
         ClusterRoleBindingV1(
@@ -93,7 +96,7 @@ class PlanAccess(Construct):
             self,
             f"releases-{namespace}",
             metadata=RoleV1Metadata(name=NAME, namespace=namespace),
-            rule=[RoleV1Rule(api_groups=[""], resources=["secrets"], verbs=READ)],
+            rule=[RoleV1Rule(api_groups=[""], resources=["secrets"], verbs=["get", "list"])],
             depends_on=list(depends_on),
         )
         RoleBindingV1(

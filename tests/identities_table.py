@@ -160,11 +160,11 @@ def _in_cluster(platform: Stack) -> tuple[str, str]:
     for id_, role in roles.items():
         if not id_.startswith("plan-access_"):
             continue
-        verbs = {verb for rule in role["rule"] for verb in rule["verbs"]}
-        kinds = ", ".join(kind for rule in role["rule"] for kind in rule["resources"])
-        namespace = role["metadata"].get("namespace")
-        if namespace:
+        if namespace := role["metadata"].get("namespace"):
             where.append(f"`{namespace}`")
-        else:
-            seen.append(f"{', '.join(sorted(verbs))}: {kinds}")
-    return f"{'; '.join(seen)}; Secrets in {' and '.join(where)}", "the cluster"
+            continue
+        by_verb: dict[str, list[str]] = {}
+        for rule in role["rule"]:
+            by_verb.setdefault(", ".join(rule["verbs"]), []).extend(rule["resources"])
+        seen += [f"{verbs}: {', '.join(kinds)}" for verbs, kinds in by_verb.items()]
+    return "<br>".join([*seen, f"get, list: secrets in {' and '.join(where)}"]), "the cluster"

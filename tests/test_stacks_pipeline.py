@@ -206,7 +206,7 @@ def test_the_drift_check_is_started_every_night_by_an_account_of_its_own(pipelin
 
 
 def test_in_the_cluster_the_plan_account_reads_what_the_stacks_have_there_and_no_more(synthesis: Synthesis) -> None:
-    used: set[tuple[str, str]] = {("apiextensions.k8s.io", "customresourcedefinitions")}
+    used: set[tuple[str, str]] = set()
     for case in CASES:
         for stack in ("platform", "queues"):
             for type_, by_id in synthesis.stack(case, stack)["resource"].items():
@@ -241,7 +241,7 @@ def test_in_the_cluster_the_plan_account_writes_nothing_and_sees_no_secret_of_a_
     assert len(mine) == 3
     for role in mine.values():
         for rule in role["rule"]:
-            assert set(rule["verbs"]) == {"get", "list"}
+            assert set(rule["verbs"]) <= {"get", "list"}
             assert "*" not in rule["resources"] + rule["api_groups"]
             if "secrets" in rule["resources"]:
                 assert role["metadata"]["namespace"] in ("jobset-system", "kueue-system")
