@@ -18,7 +18,6 @@ CPU_GROUP = "cpu"
 CPU_FLAVOR = "cpu"
 KUEUE_NAMESPACE = "kueue-system"
 JOBSET_NAMESPACE = "jobset-system"
-BUILDS = ("plan", "deploy", "destroy", "drift")  # cloudbuild/{build}.yaml, each with a trigger
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +127,7 @@ class Names:
         return f"{account}@{self.project_id}.iam.gserviceaccount.com"
 
     def trigger(self, build: str) -> str:
-        """The Cloud Build trigger of cloudbuild/{build}.yaml, one of BUILDS."""
+        """The Cloud Build trigger of cloudbuild/{build}.yaml."""
         return f"{self.prefix}-{build}"
 
     def pipeline_role(self, purpose: str) -> str:
