@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from google.api_core import exceptions
 
@@ -24,7 +25,7 @@ def ask(clients: Clients, *, trigger: str, commit: str) -> str:
     """
     if not re.fullmatch(r"[0-9a-f]{40}", commit):
         raise Failed(f"COMMIT_SHA: '{commit}' is no commit to run the trigger for; set it to the one that is deployed")
-    body = {
+    body: dict[str, Any] = {
         "projectId": clients.project_id,
         "triggerId": trigger.rpartition("/")[2],
         "source": {"commitSha": commit},
@@ -33,7 +34,7 @@ def ask(clients: Clients, *, trigger: str, commit: str) -> str:
     with clients.asking(f"run trigger {trigger}", permission="cloudbuild.builds.create", role=_ROLE):
         answer = clients.session.post(url, json=body, timeout=clients.patience.answer)
         if not answer.ok:
-            raise exceptions.from_http_response(answer)
+            raise exceptions.from_http_response(answer)  # type: ignore[no-untyped-call]
     build = answer.json()["metadata"]["build"]
     return build.get("logUrl") or _page(clients.project_id, trigger, build["id"])
 

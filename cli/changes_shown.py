@@ -81,7 +81,8 @@ def _several_lines(value: Value) -> list[str]:
     texts = [json.loads(text) for text in (value.before, value.after) if text.startswith('"')]
     if len(texts) != 2 or not any("\n" in text for text in texts):
         return []
-    differing = difflib.unified_diff(*(text.splitlines() for text in texts), n=1, lineterm="")
+    before, after = (text.splitlines() for text in texts)
+    differing = difflib.unified_diff(before, after, n=1, lineterm="")
     return list(differing)[2:]
 
 

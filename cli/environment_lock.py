@@ -122,7 +122,10 @@ def _acquire(clients: Clients, names: Names, fields: Mapping[str, str], wait: fl
             )
         if began + waited - said >= clients.patience.line:
             said = began + waited
-            clients.say(f"Environment {names.prefix} is held by {by}; waiting ({waited:.0f} of {wait:.0f} s)")
+            clients.say(
+                f"Environment {names.prefix} is held by {by}; waiting ({waited:.0f} of {wait:.0f} s). If that run is "
+                "gone, `tpuenv recover` releases the lock."
+            )
         time.sleep(min(clients.patience.poll, max(wait - waited, 0.1)))
 
 
