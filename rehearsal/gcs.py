@@ -104,9 +104,10 @@ class Storage:
     def _list(self, request: Request, bucket: str) -> Response:
         self._permit(request, "storage.objects.list", bucket)
         prefix, delimiter = request.query.get("prefix", ""), request.query.get("delimiter", "")
+        versions = request.query.get("versions", "").lower() == "true"  # Google's own client writes "True"
         items: list[Attributes] = []
         folders: set[str] = set()
-        for blob in self.cloud.blobs(bucket, prefix=prefix, generations=request.query.get("versions") == "true"):
+        for blob in self.cloud.blobs(bucket, prefix=prefix, generations=versions):
             rest = blob.name[len(prefix) :]
             if delimiter and delimiter in rest:
                 folders.add(prefix + rest.split(delimiter)[0] + delimiter)
