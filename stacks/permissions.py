@@ -61,7 +61,7 @@ ROWS: Mapping[str, Row] = MappingProxyType(
     {
         "google_project_service": Row(
             read=f"serviceusage.services.get serviceusage.services.list {_PROJECT}",
-            write="serviceusage.services.enable",
+            write="serviceusage.services.enable serviceusage.operations.get",
             source="https://cloud.google.com/service-usage/docs/access-control",
         ),
         "google_service_account": Row(

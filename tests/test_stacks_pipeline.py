@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 import environment
+from rehearsal.cloudbuild.config import read
 from rehearsal.rules.conditions import MOST_OPERATORS, operators
 from stacks.app import app
 from stacks.permissions import ROWS, Permissions, UnknownPermissions, needed
 from stacks.plan_access import KINDS, RELEASES
-from tests.synthesis import CASES, STACKS, Synthesis, read_stack, stacks_of
+from tests.synthesis import CASES, ROOT, STACKS, Synthesis, read_stack, stacks_of
 
 CASE = "pipeline"
 READING = {"get", "list", "getIamPolicy", "connect"}
@@ -77,6 +78,14 @@ def test_every_trigger_is_of_the_connected_repository_and_in_its_region(pipeline
         assert each.get("location", each.get("region")) == "us-central1"
         for block in ("repository_event_config", "source_to_build", "git_file_source"):
             assert each.get(block, {}).get("repository", repository) == repository
+
+
+def test_every_trigger_gives_its_file_the_substitutions_that_have_no_default(pipeline: Stack) -> None:
+    for name, each in triggers(pipeline).items():
+        declared = read(ROOT / "cloudbuild" / f"{name}.yaml").substitutions
+        assert each.get("filename", each.get("git_file_source", {}).get("path")) == f"cloudbuild/{name}.yaml"
+        assert each["substitutions"].keys() <= declared.keys()
+        assert all(declared[key] for key in declared.keys() - each["substitutions"].keys()), name
 
 
 def test_a_branch_is_matched_whole_and_to_the_letter(tmp_path: Path) -> None:
