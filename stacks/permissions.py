@@ -193,7 +193,7 @@ class Permissions:
 
 
 def needed(stacks: Iterable[Mapping[str, Any]]) -> Permissions:
-    """Of stacks as Terraform's JSON. Raises UnknownPermissions."""
+    """Of stacks as Terraform's JSON. Raises UnknownPermissions, and ValueError for a role without a fixed name."""
     used: dict[str, list[Mapping[str, Any]]] = {}
     for stack in stacks:
         for kind, prefix in (("resource", ""), ("data", "data.")):
@@ -209,12 +209,20 @@ def needed(stacks: Iterable[Mapping[str, Any]]) -> Permissions:
         write=_together(row.write for row in rows.values()),
         data=_together(row.data for row in rows.values()),
         grants={
-            row.grants: tuple(sorted({str(resource["role"]) for resource in used[type_]}))
+            row.grants: tuple(sorted({_role(resource) for resource in used[type_]}))
             for type_, row in sorted(rows.items())
             if row.grants
         },
         roles=tuple(sorted({row.role for row in rows.values() if row.role})),
     )
+
+
+def _role(member: Mapping[str, Any]) -> str:
+    """A condition lists roles by name, so a role that Terraform knows only after apply cannot be in it."""
+    role = str(member["role"])
+    if "${" in role:
+        raise ValueError(f"stacks/permissions.py: {role} is granted; write the role's name in place of the reference")
+    return role
 
 
 def _together(permissions: Iterable[str]) -> tuple[str, ...]:

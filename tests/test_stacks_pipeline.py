@@ -146,6 +146,14 @@ def test_a_type_that_nobody_has_described_ends_the_synthesis() -> None:
         needed([{"resource": {"google_pubsub_topic": {"t": {}}}, "data": {"google_x": {"y": {}}}}])
 
 
+def test_a_granted_role_has_a_name_before_it_is_applied() -> None:
+    member = {"role": "${google_project_iam_custom_role.mine.name}"}
+    with pytest.raises(
+        ValueError, match=r"custom_role\.mine\.name} is granted; write the role's name"
+    ):
+        needed([{"resource": {"google_project_iam_member": {"m": member}}}])
+
+
 def test_every_row_is_of_a_type_that_some_stack_uses(synthesis: Synthesis) -> None:
     used = {type_ for case in CASES for type_ in needed(synthesis.stack(case, stack) for stack in STACKS).types}
     assert set(ROWS) == used
