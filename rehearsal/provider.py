@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rehearsal import bindings, planning, schemas, values
+from rehearsal import bindings, failures, planning, schemas, values
 from rehearsal.cloud import Attributes, Cloud
 from rehearsal.rules.kind import Client, Kind, Place, Refusal, Source
 from rehearsal.schemas import Block
@@ -130,13 +130,14 @@ class Provider:
     def apply_resource_change(self, request: Any, connection: str) -> Any:
         def apply(client: Client, kind: Kind, block: Block) -> Any:
             prior, planned = _decode(request.prior_state, block), _decode(request.planned_state, block)
-            if planned is None:
-                kind.delete(client, block, prior)
-                new = None
-            elif prior is None:
-                new = kind.create(client, block, planned)
-            else:
-                new = kind.update(client, block, prior, planned)
+            with failures.around(self.cloud, request.type_name):
+                if planned is None:
+                    kind.delete(client, block, prior)
+                    new = None
+                elif prior is None:
+                    new = kind.create(client, block, planned)
+                else:
+                    new = kind.update(client, block, prior, planned)
             return MESSAGES["ApplyResourceChangeResponse"](new_state=_encode(new, block))
 
         return self._answer("ApplyResourceChangeResponse", request, connection, apply)
