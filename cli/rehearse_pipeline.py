@@ -93,7 +93,9 @@ def commit_of(settings: Mapping[str, str]) -> dict[str, str]:
     folder = project.folder()
     text = (folder / "vars.env").read_text(encoding="utf-8")
     for key, value in settings.items():
-        text = re.sub(rf"^{key}=.*\n?", "", text, flags=re.MULTILINE).rstrip("\n") + f"\n{key}={value}\n"
+        line = f"{key}={value}"
+        text, found = re.subn(rf"^{key}=.*$", lambda _, line=line: line, text, flags=re.MULTILINE)
+        text = text if found else f"{text.rstrip()}\n{line}\n"
     fleet = folder / "fleet.yaml"
     return {"vars.env": text, **({"fleet.yaml": fleet.read_text(encoding="utf-8")} if fleet.exists() else {})}
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from environment.tpu import ZONES, slice_for
+from tests import published
 from tests.identities_table import identities_table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,7 +46,7 @@ def settings_table() -> str:
 
 def _settings() -> Iterator[tuple[list[tuple[str, str]], str]]:
     """Every block of vars.env: its keys with their values, and the comment above them."""
-    for block in (ROOT / "vars.env").read_text(encoding="utf-8").split("\n\n"):
+    for block in published.vars_env().split("\n\n"):
         lines = block.splitlines()
         keys = [(key, value) for key, _, value in (line.partition("=") for line in lines if not line.startswith("#"))]
         comment = " ".join(line.lstrip("# ") for line in lines if line.startswith("#"))

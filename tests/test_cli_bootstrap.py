@@ -373,7 +373,7 @@ def in_a_shell(folder: Path, *arguments: str, **variables: str) -> subprocess.Co
 
 @pytest.mark.parametrize("variables", [{}, {"GOOGLE_APPLICATION_CREDENTIALS": "/not/there.json"}])
 def test_no_credentials_is_one_line_and_no_traceback(tmp_path: Path, variables: dict[str, str]) -> None:
-    done = in_a_shell(tmp_path, PROJECT_ID=PROJECT, **variables)
+    done = in_a_shell(tmp_path, PROJECT_ID="some-project", **variables)
     assert done.returncode == 1
     assert done.stderr.startswith("credentials: none that can be used on this machine")
     assert "run `gcloud auth application-default login`" in done.stderr

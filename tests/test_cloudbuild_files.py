@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from environment.names import BUILDS
 from rehearsal.cloudbuild.config import Config, read
 from rehearsal.cloudbuild.images import DOCKER
 from setup.steps import ROOT
@@ -16,6 +15,7 @@ from tests.synthesis import Synthesis
 FOLDER = ROOT / "cloudbuild"
 BUILDER = FOLDER / "builder"
 FILES = sorted(FOLDER.glob("*.yaml"))
+BUILDS = ("plan", "deploy", "destroy", "drift")
 PROVIDERS = ("google", "kubernetes", "helm")
 
 

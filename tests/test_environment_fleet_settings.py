@@ -38,6 +38,7 @@ def test_mistakes_of_the_fleet_are_told_beside_a_vars_env_that_cannot_be_read(tm
     assert [problem.split(": ")[0] for problem in error.value.problems] == ["vars.env", "fleet.yaml:1"]
 
 
+@pytest.mark.published
 def test_the_repository_s_vars_env_says_what_to_empty_beside_a_fleet_file(tmp_path: Path) -> None:
     (tmp_path / "fleet.yaml").write_text(one_group("type: v6e-16, slices: 1"))
     with pytest.raises(Refused) as error:

@@ -31,6 +31,7 @@ def test_only_the_project_is_required() -> None:
     assert settings.chart_repository == settings.image_registry == ""
 
 
+@pytest.mark.published
 def test_the_vars_env_of_the_repository_states_the_defaults() -> None:
     assert environment.load(VARS_ENV, {}) == loaded(PROJECT_ID="my-project")
 

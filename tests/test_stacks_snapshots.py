@@ -22,5 +22,6 @@ def test_the_manifests_are_what_was_reviewed(case: str, synthesis: Synthesis, sn
     assert manifests == snapshot(extension_class=JSONSnapshotExtension)
 
 
+@pytest.mark.published
 def test_vars_env_documents_the_defaults_and_sets_nothing_else(synthesis: Synthesis) -> None:
     assert synthesis.environment_of(Path("vars.env")).settings == synthesis.environment("default").settings
