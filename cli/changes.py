@@ -5,15 +5,15 @@ https://developer.hashicorp.com/terraform/internals/json-format#plan-representat
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cli.masking import Mask, mask_of
+
 UNKNOWN = "(known after apply)"
 NOTHING = "(nothing)"
-SENSITIVE = "(sensitive value"  # Followed by a digest of it and a bracket.
 
 _ACTIONS = {
     ("no-op",): "none",
@@ -40,9 +40,6 @@ _REASONS = {
     "delete_because_no_move_target": "what it was moved to is not in the configuration",
 }
 TAINTED = _REASONS["replace_because_tainted"]
-
-# A digest of a short secret could be found by trying; this many rounds make each try cost some milliseconds.
-_ROUNDS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,12 +89,13 @@ def read(plan: Mapping[str, Any], *, salt: str) -> Changes:
 
     A sensitive value is only there as a digest, made with `salt`: two plans of the same content can be compared by it.
     """
-    resources = [_change(each, salt) for each in plan.get("resource_changes", ())]
-    drift = [_change(each, salt) for each in plan.get("resource_drift", ())]
+    mask = mask_of(plan, salt=salt)
+    resources = [_change(each, mask) for each in plan.get("resource_changes", ())]
+    drift = [_change(each, mask) for each in plan.get("resource_drift", ())]
     outputs = [
         value
         for name, change in sorted(plan.get("output_changes", {}).items())
-        for value in _values(change, f"{salt}/output", start=name)
+        for value in _values(change, mask.within("output"), start=name)
         if change["actions"] != ["no-op"]
     ]
     return Changes(
@@ -111,7 +109,7 @@ def _sorted(changes: Iterator[Change]) -> tuple[Change, ...]:
     return tuple(sorted(changes, key=lambda change: change.address))
 
 
-def _change(entry: Mapping[str, Any], salt: str) -> Change:
+def _change(entry: Mapping[str, Any], mask: Mask) -> Change:
     change = entry["change"]
     action = _ACTIONS.get(tuple(change["actions"]), "+".join(change["actions"]))
     imported = (change.get("importing") or {}).get("id") or ""
@@ -122,7 +120,7 @@ def _change(entry: Mapping[str, Any], salt: str) -> Change:
     deposed = f" (deposed {entry['deposed']})" if entry.get("deposed") else ""
     values: Sequence[Value] = ()
     if action not in ("delete", "forget"):
-        values = _values(change, f"{salt}/{entry['address']}", all_=action == "replace")
+        values = _values(change, mask.within(entry["address"]), all_=action == "replace")
     reason = entry.get("action_reason", "")
     return Change(
         address=entry["address"] + deposed,
@@ -134,7 +132,7 @@ def _change(entry: Mapping[str, Any], salt: str) -> Change:
     )
 
 
-def _values(change: Mapping[str, Any], salt: str, *, start: str = "", all_: bool = False) -> list[Value]:
+def _values(change: Mapping[str, Any], mask: Mask, *, start: str = "", all_: bool = False) -> list[Value]:
     sides = _Sides(
         before=change.get("before"),
         after=change.get("after"),
@@ -145,7 +143,7 @@ def _values(change: Mapping[str, Any], salt: str, *, start: str = "", all_: bool
     replacing = [_joined(start, path) for path in change.get("replace_paths", ())]
     return [
         Value(path=path, before=before, after=after, replaces=any(within(path, each) for each in replacing))
-        for path, before, after in _leaves(sides, start, salt)
+        for path, before, after in _leaves(sides, start, mask)
         if all_ or before != after
     ]
 
@@ -193,19 +191,24 @@ class _Sides:
         return None
 
 
-def _leaves(sides: _Sides, path: str, salt: str) -> Iterator[tuple[str, str, str]]:
+def _leaves(sides: _Sides, path: str, mask: Mask) -> Iterator[tuple[str, str, str]]:
     """Path, before, after, down to single values; they may be equal."""
+
+    def text(value: Any, marks: Any) -> str:
+        if _is_none(value):
+            return NOTHING if value is _MISSING else "null"
+        return mask.text(value, path=path, marked=_marked(marks))
+
     whole = sides.unknown is True or True in (sides.secret_before, sides.secret_after)
     steps = None if whole else sides.steps
     if steps is None:
-        secret = _marked(sides.secret_before) or _marked(sides.secret_after)
-        mask = f"{salt}/{path}" if secret else ""
-        yield path, _text(sides.before, mask), UNKNOWN if sides.unknown is True else _text(sides.after, mask)
+        marks = [sides.secret_before, sides.secret_after]
+        yield path, text(sides.before, marks), UNKNOWN if sides.unknown is True else text(sides.after, marks)
         return
-    below = [leaf for step in steps for leaf in _leaves(sides.at(step), _joined(path, [step]), salt)]
+    below = [leaf for step in steps for leaf in _leaves(sides.at(step), _joined(path, [step]), mask)]
     if _is_none(sides.before) != _is_none(sides.after) and all(before == after for _, before, after in below):
         # A block that comes or goes without a value in it.
-        yield path, _text(sides.before, ""), _text(sides.after, "")
+        yield path, text(sides.before, False), text(sides.after, False)
     yield from below
 
 
@@ -229,16 +232,6 @@ def _element(value: Any, step: str | int) -> Any:
     if isinstance(value, list) and isinstance(step, int) and step < len(value):
         return value[step]
     return None if isinstance(step, str) else _MISSING
-
-
-def _text(value: Any, mask: str) -> str:
-    if value is _MISSING or value is None:
-        return NOTHING if value is _MISSING else "null"
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False)
-    if not mask:
-        return text
-    digest = hashlib.pbkdf2_hmac("sha256", text.encode(), mask.encode(), _ROUNDS).hex()[:32]
-    return f"{SENSITIVE}, digest {digest})"
 
 
 def _joined(path: str, steps: Sequence[str | int]) -> str:

@@ -7,7 +7,8 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from cli.changes import NOTHING, SENSITIVE, UNKNOWN, Change, Changes, Value
+from cli.changes import NOTHING, UNKNOWN, Change, Changes, Value
+from cli.masking import SENSITIVE
 
 _WORDS = {"change": "change in place"}
 

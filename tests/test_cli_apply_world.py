@@ -15,6 +15,8 @@ import pytest
 from loading import loaded
 
 from rehearsal import processes
+from rehearsal.cloudbuild import builds
+from rehearsal.cloudbuild.triggers import TRIGGER
 from rehearsal.world import ROOT, World
 from tests.rehearsal.deployed import world_of
 
@@ -134,6 +136,22 @@ def test_what_nobody_planned_is_not_applied(cloud: Cloud) -> None:
     assert cloud.apply("foundation", TPU_TYPE="v6e-32") == 3
     assert "foundation: not reviewed yet: there is no record of it" in cloud.text
     assert cloud.world.cloud.find("google_compute_network") == []
+
+
+def test_approval_is_asked_for_with_a_build_of_the_same_commit(cloud: Cloud) -> None:
+    trigger = "projects/my-project/locations/us-east5/triggers/1"
+    cloud.world.cloud.put(TRIGGER, trigger, {"name": "tpu-deploy", "approval_config": [{"approval_required": True}]})
+    assert cloud.apply("foundation", "--ask", "tpu-deploy", COMMIT_SHA="c" * 40) == 0
+    assert "Waiting for approval: foundation." in cloud.text
+    (build,) = builds.builds(cloud.world.cloud)
+    assert (build.status, build.commit) == ("PENDING", "c" * 40)
+    assert f"builds;region=us-east5/{build.id_}?project=my-project" in cloud.text
+    assert cloud.world.cloud.find("google_compute_network") == []
+    assert cloud.locks == []
+
+    assert cloud.apply("foundation", "--ask", "tpu-deploy", COMMIT_SHA="c" * 40) == 0
+    assert "foundation: as reviewed; applying it" in cloud.text
+    assert len(builds.builds(cloud.world.cloud)) == 1
 
 
 def test_two_at_a_time_come_one_after_the_other(cloud: Cloud) -> None:

@@ -91,6 +91,16 @@ def test_a_mark_deep_inside_masks_that_value_alone() -> None:
     assert "hush" not in shown(changes) + repr(changes)
 
 
+@pytest.mark.parametrize("copy", ["hush", ["x", "hush"], {"a": {"b": "so hush it"}}, '{"in": "hush"}', 'hush "'])
+def test_what_a_provider_copies_from_a_sensitive_value_is_masked_too(copy: Any) -> None:
+    secret = 'hush "' if isinstance(copy, str) and copy.endswith('"') else "hush"
+    changes = of({"key": secret, "copy": None}, {"key": secret, "copy": copy}, before_sensitive={"key": True})
+    assert "hush" not in shown(changes) + repr(changes)
+    other = changed({"note": "a"}, {"note": f"say {secret}"}, address="google_thing.two")
+    marked = changed({"key": secret}, {"key": "new"}, before_sensitive={"key": True})
+    assert "hush" not in repr(read(plan(marked, other), salt=SALT))
+
+
 def test_sensitive_values_of_two_plans_can_be_compared_and_only_with_the_same_salt() -> None:
     def digest(secret: str, salt: str) -> str:
         marked = changed({"key": "old"}, {"key": secret}, after_sensitive={"key": True})
