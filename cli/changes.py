@@ -167,7 +167,7 @@ class _Sides:
 
     def at(self, step: str | int) -> _Sides:
         def of(marks: Any) -> Any:
-            found = marks if marks is True else _element(marks, step)
+            found = _element(marks, step)
             return False if found is _MISSING else found
 
         return _Sides(

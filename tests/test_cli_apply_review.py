@@ -106,6 +106,8 @@ def test_another_value_is_told_whatever_it_is(before: Any, reviewed: Any, now: A
         (create(NEW), of(NEW, NEW, **IN_PLACE_IMPOSSIBLE), "reviewed: create, now: replace"),
         (create(NEW), create(NEW, after_unknown={"size": True}), "size: reviewed: null -> 1, now: null -> (known"),
         (create(NEW), create(NEW, importing={"id": "x"}), "reviewed: create, now from x"),
+        (of(NEW, NEW, **HALF_MADE), of({**NEW, "size": 9}, NEW, **HALF_MADE), "size: reviewed: 1 -> 1, now: 9 -> 1"),
+        (create(NEW), of(NEW, None, actions=("delete",), deposed="1a2b"), "reviewed: nothing, now: delete"),
     ],
 )  # fmt: skip
 def test_a_difference_is_told(then: Changes, now: Changes, told: str) -> None:
@@ -125,6 +127,7 @@ def test_a_difference_is_told(then: Changes, now: Changes, told: str) -> None:
         (create(NEW), of({"name": "a"}, NEW, **HALF_MADE)),
         (create(NEW), of({"name": "a", "extra": 1}, NEW)),
         (of({"name": "b"}, NEW, **IN_PLACE_IMPOSSIBLE), create(NEW)),
+        (of({**NEW, "name": "b"}, NEW, **IN_PLACE_IMPOSSIBLE), create(NEW)),
         (of({"name": "b"}, NEW, **IN_PLACE_IMPOSSIBLE), of({"name": "a"}, NEW, **HALF_MADE)),
         # A stop in the middle of a change.
         (of(NEW, {**NEW, "size": 2, "name": "b"}), of({**NEW, "name": "b"}, {**NEW, "size": 2, "name": "b"})),

@@ -101,6 +101,12 @@ def test_what_a_provider_copies_from_a_sensitive_value_is_masked_too(copy: Any) 
     assert "hush" not in repr(read(plan(marked, other), salt=SALT))
 
 
+def test_a_secret_in_a_policy_that_is_json_itself_is_masked_too() -> None:
+    secret = 'hush "x'
+    changes = of({"key": secret}, {"key": secret, "policy": json.dumps({"in": secret})}, before_sensitive={"key": True})
+    assert "hush" not in shown(changes) + repr(changes)
+
+
 def test_sensitive_values_of_two_plans_can_be_compared_and_only_with_the_same_salt() -> None:
     def digest(secret: str, salt: str) -> str:
         marked = changed({"key": "old"}, {"key": secret}, after_sensitive={"key": True})
