@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,9 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from cli import project
-from cli.explain import explain
+from cli import aftermath, project
 from cli.failure import Failed
+from cli.terraform import OUTPUT, Stack, synthesized
 
 # Errors come last; a long deploy that redraws its progress would otherwise fill the memory.
 _KEPT_BYTES = 1_000_000
@@ -39,7 +40,7 @@ def add_parser(
 
 def run(args: argparse.Namespace) -> int:
     """cdktf's exit code. `args.further` is what came after the `--`."""
-    project.real()  # Refuses wrong settings in one line each; cdktf would wrap them in its own error.
+    wanted = project.real()  # Refuses wrong settings in one line each; cdktf would wrap them in its own error.
     at_terminal = bool(sys.stdin and sys.stdin.isatty())
     if not args.auto_approve and not at_terminal:
         raise Failed(
@@ -52,9 +53,19 @@ def run(args: argparse.Namespace) -> int:
     start = _in_terminal if at_terminal and sys.stdout.isatty() else _in_pipe
     output = _Tail()
     code = start(command, output)
-    if code and (explanation := explain(output.text())):
-        print(f"\n{explanation}", file=sys.stderr)
+    if code and (told := aftermath.told(wanted, _failed(output.text(), args.further), output.text())):
+        print(f"\n{told.strip()}", file=sys.stderr)
     return code
+
+
+def _failed(output: str, further: Sequence[str]) -> list[Stack]:
+    """The stacks in which Terraform failed: cdktf puts the stack's name before every line of Terraform's."""
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output)
+    names = set(re.findall(r"^[ \t]*([a-z][a-z0-9-]*)  .*Error:", plain, re.MULTILINE))
+    options = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    options.add_argument("-o", "--output", type=Path, default=OUTPUT)
+    where: Path = options.parse_known_args(further)[0].output
+    return [stack for stack in synthesized(project.ROOT / where) if stack.name in names]
 
 
 def _cdktf() -> Path:

@@ -8,11 +8,17 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class Dialog:
-    """`ask` answers a question. `careful` is where nobody sees a warning: then what is doubtful is left alone."""
+    """`answer` answers a question. `careful` is where nobody sees a warning: then what is doubtful is left alone."""
 
-    ask: Callable[[str], bool]
+    answer: Callable[[str], bool]
     careful: bool
     left: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+    def ask(self, question: str) -> bool:
+        """The answer; whoever asks nothing has found nothing."""
+        self.asked.append(question)
+        return self.answer(question)
 
     def leave(self, line: str) -> None:
         """Says, now and in the end, what has to be done by hand."""

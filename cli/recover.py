@@ -26,7 +26,8 @@ states   of a state that is lost or damaged, puts back the last whole version; b
 objects  finds what exists in the cloud under our names and is in no state, imports
          it, and says for everything else what to do
 
-It asks before each of them. It never changes or deletes anything but locks and
+It asks before each of them, and a --dry-run only looks (where a stack has no state yet,
+Terraform itself writes an empty one by looking). It never changes or deletes anything but locks and
 states, and a state that it replaces stays in the bucket as an old version. Run it
 again after each deploy that it asks for: a stack cannot be looked at before the
 cluster that it is in.
@@ -118,6 +119,6 @@ def _recovery(
         environment=environment,
         clients=connect(environment.settings.project_id),
         stacks=stacks,
-        dialog=Dialog(ask=ask, careful=careful),
+        dialog=Dialog(answer=ask, careful=careful),
         dry_run=dry_run,
     )

@@ -31,7 +31,8 @@ class Recovery:
     stacks: Sequence[Stack]
     dialog: Dialog
     dry_run: bool
-    _shut: set[str] = field(default_factory=set)  # stacks whose state must not be touched
+    _locked: set[str] = field(default_factory=set)  # stacks whose lock was not released
+    _lost: set[str] = field(default_factory=set)  # stacks whose state is of no use
 
     def run(self) -> int:
         """The exit code: 1 when something is left to do by hand. Raises Failed."""
@@ -41,8 +42,8 @@ class Recovery:
         self._locks()
         print("\nStates", flush=True)
         for stack in self.stacks:
-            if not mend(self.clients, names, stack, self.dialog, locked=stack.name in self._shut):
-                self._shut.add(stack.name)
+            if not mend(self.clients, names, stack, self.dialog, locked=stack.name in self._locked):
+                self._lost.add(stack.name)
         print("\nObjects", flush=True)
         with self._alone():
             for stack in self.stacks:
@@ -50,13 +51,15 @@ class Recovery:
         return self._told()
 
     def _objects(self, stack: Stack) -> None:
-        if stack.name in self._shut and not self.dry_run:
-            self.dialog.say(f"  {stack.name}: not looked at, because of its lock or its state")
+        if stack.name in self._lost or (stack.name in self._locked and not self.dry_run):
+            self.dialog.say(
+                f"  {stack.name}: not looked at, because of its {'state' if stack.name in self._lost else 'lock'}"
+            )
             return
         try:
             Objects(clients=self.clients, terraform=initialize(stack), dialog=self.dialog, dry_run=self.dry_run).own()
         except Failed as failure:
-            self.dialog.leave(f"{stack.name}: {failure}")
+            self.dialog.leave(f"{stack.name}: {str(failure).removeprefix(f'{stack.name}: ')}")
 
     def findings(self) -> list[str]:
         """Locks and what is in no state, a line each. Changes nothing. Raises Failed."""
@@ -124,7 +127,7 @@ class Recovery:
         for lock in held:
             self.dialog.say(f"  {lock}")
             if not self._released(lock):
-                self._shut.add(lock.stack)
+                self._locked.add(lock.stack)
 
     def _released(self, lock: locks.Lock) -> bool:
         names = self.environment.names
@@ -151,6 +154,6 @@ class Recovery:
                 print(f"  {line}")
             print("Next: tpuenv recover" if self.dry_run else "Next: tpuenv recover, when that is done")
             return 1
-        print("Nothing is wrong." if self.dry_run else "All that was wrong is put right.")
+        print("All that was wrong is put right." if self.dialog.asked else "Nothing is wrong.")
         print("Next: tpuenv deploy")
         return 0

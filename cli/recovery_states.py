@@ -19,19 +19,21 @@ def mend(clients: Clients, names: Names, stack: Stack, dialog: Dialog, *, locked
     """Whether the stack's state can be worked with: it is whole now, or there is none and never was. Raises Failed."""
     found = states.versions(clients, names, stack.name)
     live = next((version for version in found if version.live), None)
-    dialog.say(f"  {stack.name}: {_told(found, live)}")
+    lost = live is None or live.state is None or _begun_anew(live.state, found)
+    dialog.say(f"  {stack.name}: {_told(found, live, lost=lost)}")
     if locked:
-        return False
-    if _brought_in(clients, names, stack, dialog, found) or (live is not None and live.state is not None):
+        return live is None or live.state is not None
+    if _brought_in(clients, names, stack, dialog, found if not lost else _before(found, live)) or not lost:
         return True
-    good = states.last_good(found)
+    good = states.last_good(_before(found, live))
     if good is not None:
         if dialog.ask(f"Put back the last whole version, {good}?"):
-            dialog.say(f"    restored, as serial {states.restore(clients, names, stack.name, good)}")
+            serial = states.restore(clients, names, stack.name, good, another_lineage=True)
+            dialog.say(f"    restored, as serial {serial}")
             return True
         dialog.leave(f"{stack.name}: its state is lost; `tpuenv state restore {stack.name} {good.generation}`")
         return False
-    if live is None:
+    if live is None or live.state is not None:
         return True
     if dialog.ask("No whole version of it is kept. Move it away, to begin anew with what exists?"):
         states.remove(clients, names, stack.name, live)
@@ -41,11 +43,26 @@ def mend(clients: Clients, names: Names, stack: Stack, dialog: Dialog, *, locked
     return False
 
 
-def _told(found: Sequence[Version], live: Version | None) -> str:
+def _before(found: Sequence[Version], live: Version | None) -> list[Version]:
+    return [version for version in found if version is not live]
+
+
+def _begun_anew(state: State, found: Sequence[Version]) -> bool:
+    """Where there is no state, Terraform writes an empty one, of another lineage than the one that is lost.
+
+    After a destroy the state is empty as well, but of the same lineage.
+    """
+    good = next((version.state for version in found if version.state is not None and not version.live), None)
+    return not state.addresses and good is not None and bool(good.addresses) and good.lineage != state.lineage
+
+
+def _told(found: Sequence[Version], live: Version | None, *, lost: bool) -> str:
     if live is None:
         return "its state is gone" if found else "no state yet"
     if live.state is None:
         return f"its state is damaged: {live.problem}"
+    if lost:
+        return "its state is gone; there is an empty one, begun anew"
     return f"serial {live.state.serial}, {len(live.state.addresses)} resources"
 
 
@@ -67,7 +84,7 @@ def _brought_in(clients: Clients, names: Names, stack: Stack, dialog: Dialog, fo
     if not dialog.ask("Bring it in?"):
         dialog.leave(f"{stack.name}: {path} is not in the bucket")
         return False
-    serial = states.replace(clients, names, stack.name, content)
+    serial = states.replace(clients, names, stack.name, content, another_lineage=True)
     path.rename(path.with_name(f"{ERRORED}.brought-in"))
     dialog.say(f"    brought in, as serial {serial}")
     return True
