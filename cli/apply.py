@@ -31,8 +31,8 @@ For each stack, in their order: plans it, compares that with the record that
 does nothing that was not reviewed. A plan that differs stops it. A stack that has
 no record, or could not be planned at review, is shown and recorded, and approval is
 asked for by running the trigger again for the same commit: after that it counts as
-reviewed. Nothing to do: on to the next. The pipeline stack is left out unless it is
-named.
+reviewed. Nothing to do: on to the next. The pipeline stack is left out: a person
+deploys it.
 
 Only one apply or destroy of an environment runs at a time; another waits for it.
 Stopped half-way, it goes on where it stopped when it is run again.
@@ -99,6 +99,8 @@ def _seconds(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     wanted = project.real()
+    if PIPELINE in args.stacks:
+        raise Failed(f"{PIPELINE}: a build must not change its own identity; a person does: `tpuenv deploy {PIPELINE}`")
     # Not before the settings are known to be good: Google's libraries take a second to load.
     from cli import environment_lock
     from cli.cloud import connect
@@ -110,6 +112,7 @@ def run(args: argparse.Namespace) -> int:
     work = Apply(
         environment=wanted,
         clients=clients,
+        records=args.reviewed,
         store=store,
         stacks=chosen(stacks, args.stacks),
         key=digest(stacks),
@@ -131,6 +134,7 @@ class Apply:
 
     environment: Environment
     clients: Clients
+    records: str
     store: Store
     stacks: Sequence[Stack]
     key: str
@@ -167,7 +171,7 @@ class Apply:
             print(f"\n{stack.name}: not reviewed yet: {why}. The plan above is recorded now: {place}")
             return False
         if found := differences(reviewed=reviewed.changes, now=planned.changes):
-            raise Failed(_different(stack, reviewed.commit, found))
+            raise Failed(self._different(stack, reviewed.commit, found))
         self._apply(terraform, planned)
         return True
 
@@ -199,11 +203,13 @@ class Apply:
         print(f"Read the plan above, then approve the next build of {self.trigger} at\n  {page}")
         return 0
 
-
-def _different(stack: Stack, commit: str, found: Sequence[str]) -> str:
-    lines = "\n".join(f"  {line}" for line in found)
-    return (
-        f"\n{stack.name}: not what was reviewed (commit {commit}); nothing of it was applied:\n{lines}\n"
-        "Something changed since: the cloud, or another commit was deployed. Run the plan trigger again for this "
-        "commit, read what it says now, then run the deploy trigger again and approve it."
-    )
+    def _different(self, stack: Stack, commit: str, found: Sequence[str]) -> str:
+        lines = "\n".join(f"  {line}" for line in found)
+        again = f"`tpuenv plan --record {self.records}`"
+        if self.trigger is not None:
+            again = f"the trigger {self.environment.names.trigger('plan')} for commit {self.commit}"
+        return (
+            f"\n{stack.name}: not what was reviewed (commit {commit}); nothing of it was applied:\n{lines}\n"
+            f"Something changed since: the cloud, or another commit was deployed. Run {again}, read what it says now, "
+            "then run this deploy again."
+        )

@@ -109,6 +109,7 @@ def test_an_environment_is_deployed_as_reviewed_and_what_could_not_be_planned_wa
     assert cloud.apply() == 1
     assert "foundation: not what was reviewed" in cloud.text
     assert "google_compute_network.network: reviewed: nothing, now: change" in cloud.text
+    assert f"Run `tpuenv plan --record {cloud.records}`, read what it says now" in cloud.text
     assert cloud.world.cloud.snapshot() == before
 
     assert cloud.plan("foundation") == 0
@@ -204,6 +205,8 @@ def test_a_typed_confirmation_destroys_all_but_the_foundation(cloud: Cloud) -> N
         assert cloud("destroy", "--confirm", wrong) == 1
         assert f"--confirm: '{wrong}' is not the RESOURCE_PREFIX" in cloud.text
     assert cloud("destroy", "--confirm", "tpu", "pipeline") == 1
+    assert cloud.apply("pipeline") == 1
+    assert "pipeline: a build must not change its own identity" in cloud.text
     assert cloud.world.cloud.snapshot() == before
 
     assert cloud("destroy", "--confirm", "tpu") == 0
