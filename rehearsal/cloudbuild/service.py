@@ -20,6 +20,19 @@ from rehearsal.cloudbuild.triggers import Trigger
 from rehearsal.rules.identity import token_of
 from rehearsal.world import World
 
+# What a step finds: of a machine of Cloud Build and our image, and where this world stands in for Google.
+_ON_THE_MACHINE = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "TMPDIR",
+    "CHECKPOINT_DISABLE",
+    "TERRAFORM_BINARY_NAME",
+    "TF_CLI_CONFIG_FILE",
+    "TF_REATTACH_PROVIDERS",
+    "GOOGLE_",
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
@@ -135,7 +148,7 @@ class CloudBuild:
         return steps.Machine(
             images=self.images,
             workspace=folder / "workspace",
-            environment={name: value for name, value in environment.items() if name not in self.world.settings},
+            environment={name: environment[name] for name in environment if name.startswith(_ON_THE_MACHINE)},
             notes=self.world.processes,
             grace=self.grace,
         )
