@@ -66,7 +66,7 @@ def look(terraform: Terraform, plan: Mapping[str, Any], clients: Clients, *, kno
         if wanted.address in known:
             continue
         if wanted.type_ in LISTED:
-            _list(clients, wanted, listed, unclear)
+            by_name(clients, wanted, listed, unclear)
         elif id_ := import_id(wanted):
             ids[wanted.address] = id_
     found, puzzling = _existing(terraform.stack, ids)
@@ -148,7 +148,7 @@ def _copy(stack: Stack) -> Iterator[Stack]:
         yield Stack(name=stack.name, folder=copy)
 
 
-def _list(clients: Clients, wanted: Planned, found: list[Object], unclear: dict[str, str]) -> None:
+def by_name(clients: Clients, wanted: Planned, found: list[Object], unclear: dict[str, str]) -> None:
     """Adds to `found` the one object of that name, or to `unclear` that there are several."""
     how = LISTED[wanted.type_]
     path, name = wanted.text(how.path), wanted.values.get(how.attribute)
