@@ -147,7 +147,7 @@ def test_two_setups_do_not_work_at_the_same_time(layout: Layout) -> None:
         "from setup.install import alone\n"
         "from setup.steps import Layout\n"
         "with alone(Layout(root=Path(sys.argv[1]))):\n"
-        "    sys.stdout.write('in\\n'); sys.stdout.flush(); time.sleep(0.3); sys.stdout.write('out\\n')"
+        "    print('in', flush=True); time.sleep(0.3); print('out', flush=True)"
     )
     log = layout.root / "both"
     with log.open("w") as both:
