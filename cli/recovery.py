@@ -40,6 +40,9 @@ class Recovery:
             return self._told()
         names = self.environment.names
         self._locks()
+        if "" in self._locked and not self.dry_run:
+            self.dialog.say("\nStates and objects are not looked at, because the environment is locked.")
+            return self._told()
         print("\nStates", flush=True)
         for stack in self.stacks:
             if not mend(self.clients, names, stack, self.dialog, locked=stack.name in self._locked):
@@ -124,16 +127,18 @@ class Recovery:
         held = [lock for lock in locks.held(self.clients, names) if lock.stack in wanted]
         if not held:
             print("  none is held")
+        working = {lock.stack: locks.living(lock, names) for lock in held}
         for lock in held:
             self.dialog.say(f"  {lock}")
-            if not self._released(lock):
+            # Whoever holds the environment's own lock has Terraform at work on one stack after the other.
+            at_work = working[lock.stack] if lock.stack else [pid for pids in working.values() for pid in pids]
+            if not self._released(lock, at_work):
                 self._locked.add(lock.stack)
 
-    def _released(self, lock: locks.Lock) -> bool:
+    def _released(self, lock: locks.Lock, working: Sequence[int]) -> bool:
         names = self.environment.names
-        working = locks.living(lock, names)
         if working:
-            print(f"    Terraform is at work on it on this machine: process {', '.join(map(str, working))}")
+            print(f"    Terraform is at work on this machine: process {', '.join(map(str, working))}")
         elif lock.young:
             print("    It is young: make sure that whoever took it is gone.")
         if working and self.dialog.careful:
