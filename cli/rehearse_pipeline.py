@@ -93,8 +93,8 @@ def commit_of(settings: Mapping[str, str]) -> dict[str, str]:
     text = (folder / "vars.env").read_text(encoding="utf-8")
     for key, value in settings.items():
         line = f"{key}={value}"
-        text, found = re.subn(rf"^{key}=.*$", lambda _, line=line: line, text, flags=re.MULTILINE)
-        text = text if found else f"{text.rstrip()}\n{line}\n"
+        found = re.search(rf"^{key}=.*$", text, re.MULTILINE)
+        text = text[: found.start()] + line + text[found.end() :] if found else f"{text.rstrip()}\n{line}\n"
     fleet = folder / "fleet.yaml"
     return {"vars.env": text, **({"fleet.yaml": fleet.read_text(encoding="utf-8")} if fleet.exists() else {})}
 

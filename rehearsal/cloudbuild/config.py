@@ -9,10 +9,9 @@ trigger starts).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from environment.yaml_text import NotYaml, Value, parse
 from rehearsal.cloudbuild.substitutions import BUILT_IN, OWN, resolved, substituted, used
@@ -269,18 +268,18 @@ class _Reader:
         return value.pairs
 
     def _text(self, value: Value | None) -> str:
-        return self._scalar(value, _TEXT, "text; put it in quotes", str)
+        return self._scalar(value, _TEXT, "text; put it in quotes")
 
     def _flag(self, value: Value | None) -> bool:
-        return self._scalar(value, _FLAG, "true or false", lambda text: text.lower() == "true")
+        return self._scalar(value, _FLAG, "true or false").lower() == "true"
 
-    def _scalar(self, value: Value | None, tag: str, words: str, make: Callable[[str], object]) -> Any:
+    def _scalar(self, value: Value | None, tag: str, words: str) -> str:
         if value is None:
-            return make("")
+            return ""
         if value.text is None or value.node.tag != tag:
             self._wrong(value, f"is not {words}")
-            return make("")
-        return make(value.text)
+            return ""
+        return value.text
 
     def _texts(self, value: Value | None) -> tuple[str, ...]:
         if value is None:
