@@ -173,7 +173,7 @@ def _all(clients: Clients, wanted: Planned, how: Listed) -> Iterator[Mapping[str
                 url, params={"pageToken": page} if page else {}, timeout=clients.patience.answer
             )
             if not answer.ok:
-                raise exceptions.from_http_response(answer)
+                raise exceptions.from_http_response(answer)  # type: ignore[no-untyped-call]
         body = answer.json()
         yield from body.get(how.items, ())
         page = body.get("nextPageToken", "")
