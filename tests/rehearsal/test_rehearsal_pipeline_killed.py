@@ -80,9 +80,15 @@ class Deployments:
         while self.builds.waiting():
             self.saved.append(self.save())
             self.count(reset=True)
+            self.builds.tell = self._note
             assert self.next_build().status == "SUCCESS"
-            self.writes.append(self.count())
+        self.builds.tell = lambda _: None
         self.final = self.cloud()
+
+    def _note(self, line: str) -> None:
+        """The count when the build's last step is over: its last writes free its lock, and it ends before more."""
+        if line.startswith("Finished Step #1"):
+            self.writes.append(self.count() - 4)
 
     def person(self, *arguments: str) -> str:
         """What the person who administers the project does with tpuenv; it has to succeed."""
@@ -154,8 +160,11 @@ class Deployments:
         return found
 
 
-# Attributes that are another every time that an object is made.
-MADE_UP = re.compile(r"(?:.*_)?(?:time|timestamp|fingerprint|etag|uid|generation|resource_?version)", re.IGNORECASE)
+# What Google and Kubernetes make up, another each time, or count: an import makes Helm count one upgrade more.
+MADE_UP = re.compile(
+    r"(?:.*_)?(?:time|timestamp|fingerprint|etag|uid|generation|resource_?version|managed_?fields|revision)",
+    re.IGNORECASE,
+)
 
 
 def known(value: object) -> object:
@@ -252,7 +261,7 @@ def _unlike(path: str, found: object, wanted: object) -> Iterator[str]:
 def test_after_sigterm_the_next_deploy_converges_by_itself(deployments: Deployments, number: int) -> None:
     end_at(deployments, number, signal.SIGTERM)
     deployments.deploy()
-    assert not differences(deployments.cloud(), deployments.final)
+    assert not (found := differences(deployments.cloud(), deployments.final)), found
 
 
 @pytest.mark.parametrize("number", range(MOMENTS))
@@ -260,4 +269,4 @@ def test_after_sigkill_recover_and_the_next_deploy_converge(deployments: Deploym
     end_at(deployments, number, signal.SIGKILL)
     deployments.person("recover", "--yes")
     deployments.deploy()
-    assert not differences(deployments.cloud(), deployments.final)
+    assert not (found := differences(deployments.cloud(), deployments.final)), found
