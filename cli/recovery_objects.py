@@ -14,7 +14,7 @@ from cli.dialog import Dialog
 from cli.failure import Failed
 from cli.planning import PLAN_FILE, NotPlanned, Plan, plan
 from cli.terraform import Terraform
-from cli.unowned import Looked, Object, bring, look
+from cli.unowned import Looked, Object, bring, look, unprotected_plan
 
 # https://developer.hashicorp.com/terraform/language/meta-arguments/lifecycle#prevent_destroy
 _PROTECTED = re.compile(r"Resource (\S+)(?: \([^)]*\))? has lifecycle\.prevent_destroy set")
@@ -40,7 +40,8 @@ class Objects:
     def lines(self) -> list[str]:
         """What exists and is in no state, a line each. Changes nothing. Raises Failed."""
         planned, looked = self._looked(())
-        lines = [f"{self._name} cannot be looked at until {planned.missing}."] if planned.missing else []
+        missing = planned.missing if planned else ""
+        lines = [f"{self._name} cannot be looked at until {missing}."] if missing else []
         lines += [f"In the cloud, but in no state: {found}" for found in looked.found]
         return [*lines, *looked.unclear.values()]
 
@@ -55,14 +56,24 @@ class Objects:
             if not looked.found or not self._import(looked.found):
                 break
             known += [found.address for found in looked.found]
-        self._tell(planned)
+        if planned is not None:
+            self._tell(planned)
 
-    def _looked(self, known: Sequence[str]) -> tuple[Plan, Looked]:
-        """The stack's plan, and what it would create that exists already, but for the addresses `known`."""
+    def _looked(self, known: Sequence[str]) -> tuple[Plan | None, Looked]:
+        """The stack's plan, and what it would create that exists already, but for the addresses `known`.
+
+        No plan where protection refuses it, perhaps because of what is found. Raises Failed.
+        """
         try:
             planned = plan(self.terraform, salt="recover", lock=["-lock=false"])
         except NotPlanned as failure:
-            raise self._protected(failure) from failure
+            protected = self._protected(failure)
+            if protected is failure:
+                raise
+            looked = look(self.terraform, unprotected_plan(self.terraform.stack), self.clients, known=known)
+            if not looked.found:
+                raise protected from failure
+            return None, looked
         finally:
             (self.terraform.stack.folder / PLAN_FILE).unlink(missing_ok=True)
         if planned.missing:

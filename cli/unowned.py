@@ -73,6 +73,20 @@ def look(terraform: Terraform, plan: Mapping[str, Any], clients: Clients, *, kno
     return Looked(found=[*listed, *found], unclear={**unclear, **puzzling})
 
 
+def unprotected_plan(stack: Stack) -> Mapping[str, Any]:
+    """What the plan of the stack would be (`terraform show -json`) if nothing in it were protected; {} without one.
+
+    Where a network is in no state, what is in it would be made anew in another one, and its protection refuses that
+    before there is a plan that names the network.
+    """
+    configuration = stack.configuration
+    for by_id in configuration.get("resource", {}).values():
+        for resource in by_id.values():
+            resource.get("lifecycle", {}).pop("prevent_destroy", None)
+    with _copy(stack) as copy:
+        return _plan(copy, "unprotected", configuration)[1]
+
+
 def bring(terraform: Terraform, found: Object) -> str:
     """Imports it, which changes the state alone; what Terraform says when it cannot, else ""."""
     done = terraform.run("import", "-input=false", "-no-color", "-lock-timeout=60s", found.address, found.id_)
@@ -112,28 +126,30 @@ def _alone(copy: Stack, one: Object) -> str | None:
 
 
 def _try(copy: Stack, name: str, ids: Mapping[str, str], *more: str) -> tuple[Said, set[str]]:
-    """What Terraform said about a plan with these imports, and the addresses that were there to be imported.
+    """What Terraform said about a plan with these imports, and the addresses that were there to be imported."""
+    blocks = [{"to": address, "id": id_} for address, id_ in ids.items()]
+    said, plan = _plan(copy, name, {**copy.configuration, "import": blocks}, *more)
+    changes = plan.get("resource_changes", ())
+    return said, {each["address"] for each in changes if each["change"].get("importing")}
 
-    Each plan is in a folder of its own, for Terraform reads all of the JSON in a folder.
-    """
+
+def _plan(copy: Stack, name: str, configuration: Mapping[str, Any], *more: str) -> tuple[Said, Mapping[str, Any]]:
+    """What Terraform said, and as far as it came the plan, in a folder of its own: it reads all JSON that is in one."""
     folder = copy.folder / re.sub(r"[^a-zA-Z0-9_-]", "-", name) / copy.name
     folder.mkdir(parents=True, exist_ok=True)
     for path in copy.folder.iterdir():
         if path.is_symlink() and not (folder / path.name).is_symlink():
             (folder / path.name).symlink_to(path.resolve())
-    blocks = [{"to": address, "id": id_} for address, id_ in ids.items()]
-    (folder / "cdk.tf.json").write_text(json.dumps({**copy.configuration, "import": blocks}), encoding="utf-8")
+    (folder / "cdk.tf.json").write_text(json.dumps(configuration), encoding="utf-8")
     terraform = Terraform(stack=Stack(name=copy.name, folder=folder))
     said = Said.of(
         terraform.look("plan", "-input=false", "-json", "-lock=false", "-refresh=false", "-out=looked", *more)
     )
     try:
         # Also of a plan that failed Terraform keeps what it came to.
-        plan = json.loads(terraform.look("show", "-json", "looked"))
+        return said, json.loads(terraform.look("show", "-json", "looked"))
     except ValueError:
-        plan = {}
-    changes = plan.get("resource_changes", ())
-    return said, {each["address"] for each in changes if each["change"].get("importing")}
+        return said, {}
 
 
 @contextmanager
