@@ -44,7 +44,8 @@ class Listed:
     """Objects whose id the server gives: they are listed, and found by a name that is theirs to choose.
 
     `host` and `path` are where, `items` is the field of the answer, `field` an item's name in it, `attribute` the
-    name in the plan, and `id_` the field with the server's id, whole or at the end of a name.
+    name in the plan, and `id_` the field with the server's id, whole or at the end of a name. Who has `role` has the
+    `permission` to list them.
     """
 
     host: str
@@ -53,6 +54,8 @@ class Listed:
     field: str
     attribute: str
     id_: str
+    permission: str
+    role: str
 
 
 LISTED = {
@@ -64,6 +67,8 @@ LISTED = {
         field="displayName",
         attribute="display_name",
         id_="name",
+        permission="aiplatform.tensorboards.list",
+        role="roles/aiplatform.viewer",
     ),
     # https://cloud.google.com/build/docs/api/reference/rest/v1/projects.locations.triggers/list
     "google_cloudbuild_trigger": Listed(
@@ -73,6 +78,8 @@ LISTED = {
         field="name",
         attribute="name",
         id_="id",
+        permission="cloudbuild.builds.list",
+        role="roles/cloudbuild.builds.viewer",
     ),
 }
 

@@ -102,13 +102,19 @@ def findings(environment: Environment, stacks: Sequence[Stack]) -> list[str]:
     Changes nothing and raises nothing: where it cannot look, it says so. The stacks are synthesized already.
     """
     try:
-        return _recovery(environment, stacks, ask=lambda _question: False, careful=True, dry_run=True).findings()
+        return _recovery(environment, stacks, ask=lambda _question: False, dry_run=True, quick=True).findings()
     except Failed as failure:
         return [f"Could not look for locks and for what is in no state: {failure}"]
 
 
 def _recovery(
-    environment: Environment, stacks: Sequence[Stack], *, ask: Callable[[str], bool], careful: bool, dry_run: bool
+    environment: Environment,
+    stacks: Sequence[Stack],
+    *,
+    ask: Callable[[str], bool],
+    careful: bool = True,
+    dry_run: bool,
+    quick: bool = False,
 ) -> Recovery:
     # Not before the settings are known to be good: Google's libraries take a second to load.
     from cli.cloud import connect
@@ -121,4 +127,5 @@ def _recovery(
         stacks=stacks,
         dialog=Dialog(answer=ask, careful=careful),
         dry_run=dry_run,
+        quick=quick,
     )

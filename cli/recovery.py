@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
+from google.api_core.exceptions import NotFound
+
 from cli import environment_lock, locks
 from cli.cloud import Clients
 from cli.dialog import Dialog
@@ -31,6 +33,7 @@ class Recovery:
     stacks: Sequence[Stack]
     dialog: Dialog
     dry_run: bool
+    quick: bool = False  # what Terraform has just worked with need not be made ready again
     _locked: set[str] = field(default_factory=set)  # stacks whose lock was not released
     _lost: set[str] = field(default_factory=set)  # stacks whose state is of no use
 
@@ -60,7 +63,7 @@ class Recovery:
             )
             return
         try:
-            Objects(clients=self.clients, terraform=initialize(stack), dialog=self.dialog, dry_run=self.dry_run).own()
+            self._objects_of(stack).own()
         except Failed as failure:
             self.dialog.leave(f"{stack.name}: {str(failure).removeprefix(f'{stack.name}: ')}")
 
@@ -76,10 +79,17 @@ class Recovery:
             if lock.stack in wanted or not (lock.stack or lock.ours)
         ]
         for stack in self.stacks:
-            ready = (stack.folder / ".terraform").exists()
-            terraform = Terraform(stack=stack) if ready else initialize(stack)
-            lines += Objects(clients=self.clients, terraform=terraform, dialog=self.dialog, dry_run=True).lines()
+            try:
+                lines += self._objects_of(stack).lines()
+            except Failed as failure:
+                lines.append(f"{stack.name}: what is in no state cannot be found: {failure}")
         return lines
+
+    def _objects_of(self, stack: Stack) -> Objects:
+        """Where Terraform was just at work, it is ready to go on."""
+        ready = self.quick and (stack.folder / ".terraform").exists()
+        terraform = Terraform(stack=stack) if ready else initialize(stack)
+        return Objects(clients=self.clients, terraform=terraform, dialog=self.dialog)
 
     def _alone(self) -> AbstractContextManager[None]:
         """No deploy of a build goes on at the same time."""
@@ -89,9 +99,20 @@ class Recovery:
         return environment_lock.held(self.clients, names, operation="recover", info="", wait=_WAIT_SECONDS)
 
     def _has_bucket(self) -> bool:
-        bucket = self.clients.storage.bucket(self.environment.names.state_bucket)
-        with self.clients.asking("see the state bucket", permission="storage.buckets.get", role="roles/storage.admin"):
-            return bool(bucket.exists(retry=self.clients.retry, timeout=self.clients.patience.answer))
+        names = self.environment.names
+        bucket = self.clients.storage.bucket(names.state_bucket)
+        with self.clients.asking(
+            "see the state bucket", permission="storage.objects.list", role="roles/storage.objectUser"
+        ):
+            try:
+                # Whoever may use the bucket may list it, and need not be allowed to look at the bucket itself.
+                found = self.clients.storage.list_blobs(
+                    bucket, max_results=1, retry=self.clients.retry, timeout=self.clients.patience.answer
+                )
+                next(iter(found), None)
+            except NotFound:
+                return False
+        return True
 
     def _bucket(self) -> bool:
         """Whether there is a bucket to go on with."""

@@ -31,7 +31,6 @@ class Objects:
     clients: Clients
     terraform: Terraform
     dialog: Dialog
-    dry_run: bool
 
     @property
     def _name(self) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 from google.api_core import exceptions
 
 from cli.cloud import Clients
+from cli.failure import Failed
 from cli.import_ids import LISTED, Listed, Planned, import_id, planned
 from cli.planning import Said
 from cli.terraform import Stack, Terraform
@@ -170,7 +171,12 @@ def by_name(clients: Clients, wanted: Planned, found: list[Object], unclear: dic
     path, name = wanted.text(how.path), wanted.values.get(how.attribute)
     if path is None or not name:
         return
-    ids = [str(each[how.id_]).rpartition("/")[2] for each in _all(clients, wanted, how) if each.get(how.field) == name]
+    try:
+        named = [each for each in _all(clients, wanted, how) if each.get(how.field) == name]
+    except Failed as failure:
+        unclear[wanted.address] = f"{wanted.address}: it cannot be told whether it exists: {failure}"
+        return
+    ids = [str(each[how.id_]).rpartition("/")[2] for each in named]
     if len(ids) == 1:
         found.append(Object(address=wanted.address, id_=f"{path}/{ids[0]}"))
     elif ids:
@@ -184,7 +190,7 @@ def _all(clients: Clients, wanted: Planned, how: Listed) -> Iterator[Mapping[str
     url = f"{clients.api_url(wanted.text(how.host) or how.host)}/v1/{wanted.text(how.path)}"
     page = ""
     while True:
-        with clients.asking(f"list {how.items}", permission=f"list of {how.items}", role="roles/viewer"):
+        with clients.asking(f"list {how.items}", permission=how.permission, role=how.role):
             answer = clients.retry(clients.session.get)(
                 url, params={"pageToken": page} if page else {}, timeout=clients.patience.answer
             )
