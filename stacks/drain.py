@@ -1,4 +1,4 @@
-"""A release that does nothing while it is there, and whose uninstall drains a team's ClusterQueue."""
+"""A release that does nothing while it is there, and whose uninstall drains a team's ClusterQueue for good."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ class Drain(LocalChart):
     """What `goes_before` stays until the jobs of the team are stopped: Terraform deletes in the reverse order.
 
     That is in the graph, and not in somebody's memory: it holds for `cdktf destroy` as well as for a deploy that
-    removes or renames the team. It runs beside Kueue, for in the team's namespace its own Job would be queued; and it
-    goes well where there is no such queue, or not any more.
+    removes or renames the team. The quota leaves the cohort after the jobs, so that a queue that is made before this
+    one goes does not give the same chips away again; a deploy that keeps the team brings back both. It runs beside
+    Kueue, for in the team's namespace its own Job would be queued; and it goes well where there is no such queue, or
+    not any more.
     """
 
     def __init__(

@@ -69,7 +69,7 @@ class Queues(ClusterUser):
             f"{manifest['kind'].lower()}-{_key(manifest)}",
             manifest=manifest,
             wait=wait,
-            # A drain that was given up leaves its stopPolicy behind; the next deploy takes it back.
+            # A drain that was given up leaves its stopPolicy and cohort behind; the next deploy takes them back.
             field_manager=ManifestFieldManager(name="tpuenv", force_conflicts=True),
             depends_on=after,
         )

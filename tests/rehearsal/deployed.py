@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +38,12 @@ def deploy(output: Path, folder: Path, *, services: Iterable[str] = SERVICES, st
     return played
 
 
-def deploy_again(played: Played, output: Path, *, going: Going = lambda _: None) -> None:
+def deploy_again(
+    played: Played, output: Path, *, going: Going = lambda _: None, new_first: Collection[str] = ()
+) -> None:
     """What is in `output` instead: stack by stack, and in each of them what is not described any more goes first.
 
+    Terraform does both at a time where neither needs the other: in the stacks `new_first` what is new comes first.
     `going` hears of every address before it goes.
     """
     link = played.folder / "cdktf.out"
@@ -49,8 +52,11 @@ def deploy_again(played: Played, output: Path, *, going: Going = lambda _: None)
     link.symlink_to(output)
     for stack in stacks_in(output):
         wanted = addresses(output, stack)
+        if stack in new_first:
+            played.deploy(read_stack(output, stack))
         destroy(played, [each for each in addresses(before, stack) if each not in wanted], going=going)
-        played.deploy(read_stack(output, stack))
+        if stack not in new_first:
+            played.deploy(read_stack(output, stack))
 
 
 def destroy(played: Played, gone: Sequence[str], *, going: Going = lambda _: None) -> None:

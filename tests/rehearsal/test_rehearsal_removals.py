@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,54 @@ def test_a_team_that_is_removed_or_renamed_is_drained_before_anything_of_it_goes
     assert gone == []
 
 
+def research_renamed(fleet: Fleet) -> None:
+    fleet["teams"]["science"] = fleet["teams"].pop("research")
+
+
+def nominal_chips(api: Api) -> Counter[str]:
+    """By flavor, of all teams together."""
+    chips: Counter[str] = Counter()
+    for queue in api.all(api.resource("kueue.x-k8s.io/v1beta2", "ClusterQueue")):
+        for flavor in queue["spec"]["resourceGroups"][0]["flavors"]:
+            quota = {each["name"]: each["nominalQuota"] for each in flavor["resources"]}
+            chips[flavor["name"]] += int(quota["google.com/tpu"])
+    return chips
+
+
+def cohort_of(api: Api, team: str) -> str:
+    queue = api.get(api.resource("kueue.x-k8s.io/v1beta2", "ClusterQueue"), "", team)
+    return str(queue["spec"]["cohortName"])
+
+
+def chips_in_use(api: Api) -> Counter[str]:
+    chips: Counter[str] = Counter()
+    for workload in workloads(api):
+        for pods in workload["status"].get("admission", {}).get("podSetAssignments", []):
+            if "google.com/tpu" in pods["flavors"]:
+                chips[pods["flavors"]["google.com/tpu"]] += int(pods["resourceUsage"]["google.com/tpu"])
+    return chips
+
+
+@pytest.mark.parametrize("change", [students_renamed, research_renamed])
+def test_no_more_chips_are_given_than_exist_while_a_team_goes_and_another_comes(
+    change: Callable[[Fleet], None], fleet: Played, synthesis: Synthesis, tmp_path: Path
+) -> None:
+    """The fleet is full and jobs wait for every pool group; the new queue is made before the old one goes."""
+    api = api_of(fleet)
+    for _ in range(3):
+        submit(api, synthesis.folder(FLEET))
+    exist = nominal_chips(api)
+    assert chips_in_use(api) == +exist
+
+    def within(when: str) -> None:
+        assert chips_in_use(api) <= exist, when
+
+    wanted = environment.load(SETTINGS, process_env={}, fleet=write_fleet(tmp_path / "changed", change))
+    deploy_again(fleet, synthesize(wanted, tmp_path / "changed" / "cdktf.out"), going=within, new_first=("queues",))
+    within("at the end")
+    assert nominal_chips(api) == exist
+
+
 def evict(fleet: Played, limit_seconds: int) -> str:
     """The release that drains the students before their namespace goes, with another limit."""
     address = next(each for each in fleet.resources if each.startswith("helm_release.evict-students"))
@@ -102,8 +151,10 @@ def test_a_deploy_with_the_team_as_it_was_after_one_that_stopped_half_way_opens_
     running = admitted(api)
     fleet.destroy(evict(fleet, 5))
     assert admitted(api, "students") == set()
+    assert cohort_of(api, "students") != cohort_of(api, "research"), "its quota is lent to nobody"
     deploy_again(fleet, synthesis.folder(FLEET))
     assert admitted(api) == running
+    assert cohort_of(api, "students") == cohort_of(api, "research")
 
 
 def test_a_team_goes_also_where_its_queue_was_never_made(fleet: Played) -> None:

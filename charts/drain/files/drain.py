@@ -1,8 +1,13 @@
-"""Drain a ClusterQueue: hold it, let Kueue stop its jobs, and wait until none is admitted.
+"""Drain a ClusterQueue: hold it, let Kueue stop its jobs, wait until none is admitted, and take its quota back.
 
 Standard library only. Reads VALUES (JSON: clusterQueue, limitSeconds) and, outside a pod, KUBERNETES_API. The jobs are
 not lost: they stay, suspended. Exits 0 when the queue is empty or there is none (not yet, not any more, or no Kueue to
 have one), 1 when the limit passes; the queue is then still on hold, if Kueue answered at all.
+
+Kueue goes on lending the quota of a queue on hold (0.19.2, pkg/cache/scheduler: a cohort sums up all its queues). A
+deploy that renames a team makes the new queue before the old one goes, and both together would give away chips twice.
+So the drained queue gets a cohort of its own: with none, limits on borrowing would be refused. Not before it is
+drained, or what it has borrowed would look free to the others.
 """
 
 import json
@@ -73,10 +78,13 @@ def main():
                 held = True
             else:
                 found = call("GET", queue)
+            empty = found is not None and drained(found)
+            if empty:
+                found = call("PATCH", queue, {"spec": {"cohortName": f"drained-{queue}"}})
             if found is None:
                 print(f"There is no ClusterQueue {queue}: nothing to drain.")
                 return 0
-            if drained(found):
+            if empty:
                 print(f"ClusterQueue {queue} is drained; its jobs stay, suspended.")
                 return 0
             state = f"{running(found)} jobs still run or hold quota"
