@@ -188,7 +188,11 @@ class GoogleKind:
             found = dict(zip(parts[-len(given) :], given, strict=True))
         else:
             raise Refusal(f"Import id {id_!r} doesn't match any of the accepted formats: [{self.path}]")
-        return {"id": id_, "project": client.settings.get("project"), **found}
+        values = {"id": id_, "project": client.settings.get("project"), **found}
+        if is_member and client.cloud.get(self.type_, self.identity(client, values)) is None:
+            words = f'with role "{values["role"]}", member "{values["member"]}", and condition title ""'
+            raise Refusal(f"Cannot find binding for {given[0]!r} {words}")
+        return values
 
     def _write(self, change: Change, block: Block, doing: str) -> Attributes:
         cloud = change.client.cloud

@@ -119,8 +119,11 @@ class Release:
             _uninstall(api, found["chart"])
 
     def find(self, client: Client, id_: str) -> Attributes:
-        """ "namespace/name" """
+        """ "namespace/name". The real provider asks Helm for it at once."""
         namespace, _, name = id_.partition("/")
+        values: Attributes = {"namespace": namespace, "name": name}
+        if client.cloud.get(KIND, _key(_api(client, "get", values), values)) is None:
+            raise Refusal("Error getting release", f"Unable to get Helm release {name}: release: not found")
         return {"id": name, "name": name, "namespace": namespace}
 
     def _deploy(

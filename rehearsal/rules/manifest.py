@@ -129,12 +129,17 @@ class Manifest:
             )
 
     def find(self, client: Client, id_: str) -> Attributes:
-        """ "apiVersion=v1,kind=Namespace,namespace=..,name=default" """
+        """ "apiVersion=v1,kind=Namespace,namespace=..,name=default". The real provider asks for the object at once."""
         parts = dict(part.partition("=")[::2] for part in id_.split(","))
         if not {"apiVersion", "kind", "name"} <= parts.keys():
             raise Refusal(f"Failed to parse import ID {id_!r}", 'Use "apiVersion=..,kind=..,name=..[,namespace=..]"')
         metadata = {key: parts[key] for key in ("name", "namespace") if key in parts}
         body = {"apiVersion": parts["apiVersion"], "kind": parts["kind"], "metadata": metadata}
+        api = cluster_api(client, client.settings)
+        resource = self._resource(api, body)
+        if not api.exists(resource, *_place(resource, body)):
+            words = f'{resource.qualified} "{parts["name"]}" not found'
+            raise Refusal(f"Failed to get resource {{Object:map{metadata}}} from API", words)
         return {"object": Dynamic(type_of(body), body), "manifest": Dynamic(type_of(body), body)}
 
     @staticmethod
