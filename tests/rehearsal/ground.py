@@ -139,10 +139,11 @@ def _steady(value: Any) -> Any:
 
 
 def same(left: Things, right: Things) -> None:
-    """Both clouds are alike; fails with what differs."""
-    assert {key: left.get(key) for key in {*left, *right} if left.get(key) != right.get(key)} == {
-        key: right.get(key) for key in {*left, *right} if left.get(key) != right.get(key)
-    }
+    """Both clouds are alike. Raises AssertionError with what differs."""
+    keys = [key for key in {*left, *right} if left.get(key) != right.get(key)]
+    lines = [f"{' '.join(key)}:\n  is  {left.get(key)}\n  not {right.get(key)}" for key in sorted(keys)]
+    if lines:
+        raise AssertionError("\n".join(lines))
 
 
 @contextmanager
