@@ -39,7 +39,10 @@ def add_parser(
 
 
 def run(args: argparse.Namespace) -> int:
-    """cdktf's exit code. `args.further` is what came after the `--`."""
+    """cdktf's exit code: 130 after an interrupt, 128 + n if signal n ended it.
+
+    `args.further` is what came after the `--`.
+    """
     wanted = project.real()  # Refuses wrong settings in one line each; cdktf would wrap them in its own error.
     at_terminal = bool(sys.stdin and sys.stdin.isatty())
     if not args.auto_approve and not at_terminal:
@@ -55,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     code = start(command, output)
     if code and (told := aftermath.told(wanted, _failed(output.text(), args.further), output.text())):
         print(f"\n{told.strip()}", file=sys.stderr)
-    return code
+    return code if code >= 0 else 128 - code
 
 
 def _failed(output: str, further: Sequence[str]) -> list[Stack]:

@@ -83,13 +83,16 @@ def write_command(layout: Layout) -> None:
 
     It asks HashiCorp's checkpoint service nothing unless CHECKPOINT_DISABLE says otherwise: the CLI is archived, so
     there is no news, and without a network each command would wait for it. It runs Terraform, the one that
-    TERRAFORM_BINARY_NAME names if it is set, through `.venv/bin/terraform-for-cdktf`.
+    TERRAFORM_BINARY_NAME names if it is set, through `.venv/bin/terraform-for-cdktf`. After an interrupt that begins
+    no Terraform any more; cdktf_interrupts.cjs tells why.
     """
     cli = layout.node_modules / "cdktf-cli" / "bundle" / "bin" / "cdktf"
+    interrupts = layout.root / "setup" / "cdktf_interrupts.cjs"
     terraform = layout.bin / "terraform-for-cdktf"
     write_program(
         terraform,
         "#!/bin/sh\n"
+        'if [ -n "$TPUENV_INTERRUPTED" ]; then echo "interrupted: $(basename "$PWD") is not begun" >&2; exit 130; fi\n'
         '[ -t 1 ] || exec "$TPUENV_TERRAFORM" "$@"\n'
         f"exec {shlex.quote(str(layout.python))} -IS {shlex.quote(str(layout.root / 'setup' / 'held_terminal.py'))} "
         '"$TPUENV_TERRAFORM" "$@"\n',
@@ -102,5 +105,7 @@ def write_command(layout: Layout) -> None:
         "TPUENV_TERRAFORM=${TERRAFORM_BINARY_NAME:-terraform}\n"
         f"TERRAFORM_BINARY_NAME={shlex.quote(str(terraform))}\n"
         "export PATH CHECKPOINT_DISABLE TPUENV_TERRAFORM TERRAFORM_BINARY_NAME\n"
-        f'exec {shlex.quote(str(layout.node))} {shlex.quote(str(cli))} "$@"\n',
+        "unset TPUENV_INTERRUPTED\n"
+        f"exec {shlex.quote(str(layout.node))} --require {shlex.quote(str(interrupts))} {shlex.quote(str(cli))} "
+        '"$@"\n',
     )

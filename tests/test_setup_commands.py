@@ -37,7 +37,8 @@ def test_cdktf_runs_on_the_environments_node_with_its_programs_first_on_path(lay
     )
     arguments, environment = json.loads(out.stdout)
     cli = str(layout.node_modules / "cdktf-cli" / "bundle" / "bin" / "cdktf")
-    assert arguments == [cli, "deploy", "*", "an argument"]
+    interrupts = str(layout.root / "setup" / "cdktf_interrupts.cjs")
+    assert arguments == ["--require", interrupts, cli, "deploy", "*", "an argument"]
     assert environment["PATH"].split(os.pathsep)[0] == str(layout.bin)
     assert environment["CHECKPOINT_DISABLE"] == "1"
 

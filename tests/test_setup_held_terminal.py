@@ -136,3 +136,17 @@ def test_a_terraform_that_is_not_there_is_told(terraform: str) -> None:
     terminal = Terminal(terraform, "apply", real="no-such-terraform")
     terminal.read_until("no-such-terraform: No such file or directory")
     assert terminal.end()[0] == 127
+
+
+@pytest.mark.parametrize("at_terminal", [True, False])
+def test_after_an_interrupt_no_terraform_is_begun(terraform: str, tmp_path: Path, at_terminal: bool) -> None:
+    """`cdktf_interrupts.cjs` sets the variable in the environment of all that cdktf still wants to start."""
+    real = script(tmp_path, "echo begun")
+    settings = {**os.environ, "TPUENV_TERRAFORM": real, "TPUENV_INTERRUPTED": "1"}
+    ours, theirs = pty.openpty() if at_terminal else os.pipe()
+    with subprocess.Popen([terraform, "apply"], env=settings, cwd=tmp_path, stdout=theirs, stderr=theirs) as running:
+        os.close(theirs)
+        said = os.read(ours, 4096).decode()
+    os.close(ours)
+    assert running.returncode == 130
+    assert said.strip() == f"interrupted: {tmp_path.name} is not begun"

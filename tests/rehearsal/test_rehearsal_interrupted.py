@@ -1,0 +1,154 @@
+"""The real cdktf, told to stop while a stack is at work: Terraform ends it in order, and no other stack is begun."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from loading import loaded
+
+from rehearsal import failures
+from rehearsal.kubernetes.api import Api
+from rehearsal.rules.gke import CLUSTER
+from tests.rehearsal.deployed import admitted, submit
+from tests.rehearsal.ground import Ground, Things, ground_of
+
+pytestmark = pytest.mark.slow
+
+LIMIT_SECONDS = 180
+CDKTF = [str(Path(sys.executable).with_name("cdktf"))]
+TPUENV = [sys.executable, "-m", "cli"]
+IN_QUEUES = ("ClusterQueue", "LocalQueue", "ResourceFlavor", "WorkloadPriorityClass", "Workload", "drain-")
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    with ground_of(loaded(), "PROJECT_ID=my-project\n", tmp_path_factory.mktemp("interrupted")) as ground:
+        yield ground
+
+
+@pytest.fixture
+def ground(once: Ground) -> Iterator[Ground]:
+    """Empty again."""
+    once.empty()
+    yield once
+    failures.turn_off(once.world.cloud)
+
+
+def run_until(ground: Ground, command: Sequence[str], *, due: Callable[[], bool], how: str) -> tuple[int, str]:
+    """Stopped as soon as it is `due`, by ^C at a terminal of its own or by a signal to its group without one."""
+    kept = {**ground.world.environment(DELETION_PROTECTION="false"), "TERM": "dumb"}
+    pid, ours = pty.fork() if how == "typed" else _fork_with_a_pipe()
+    if pid == 0:
+        os.execvpe(command[0], list(command), kept)
+    threading.Thread(target=_stop, args=(pid, ours, due, how), daemon=True).start()
+    said = b""
+    while chunk := _read(ours):
+        said += chunk
+    os.close(ours)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said.decode(errors="replace")
+
+
+def _fork_with_a_pipe() -> tuple[int, int]:
+    """As `pty.fork`, but what the child writes goes to a pipe, and it reads nothing."""
+    ours, theirs = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(theirs, 1)
+        os.dup2(theirs, 2)
+    os.close(theirs)
+    return pid, ours
+
+
+def _stop(pid: int, ours: int, due: Callable[[], bool], how: str) -> None:
+    limit = time.monotonic() + LIMIT_SECONDS
+    while not due():
+        if time.monotonic() > limit:
+            os.killpg(pid, signal.SIGKILL)
+            return
+        time.sleep(0.02)
+    if how == "typed":
+        os.write(ours, b"\x03")
+    else:
+        os.killpg(pid, signal.Signals[how])
+
+
+def _read(ours: int) -> bytes:
+    try:
+        return os.read(ours, 65536)
+    except OSError:  # Linux's way to say that the other end is closed
+        return b""
+
+
+def api_of(ground: Ground) -> Api:
+    (cluster,) = ground.world.cloud.find(CLUSTER)
+    return Api(ground.world.cloud, cluster.name)
+
+
+def draining(ground: Ground) -> bool:
+    api = api_of(ground)
+    queues = api.all(api.resource("kueue.x-k8s.io/v1beta2", "ClusterQueue"))
+    return any(queue["spec"].get("stopPolicy") == "HoldAndDrain" for queue in queues)
+
+
+def outside_of_queues(things: Things) -> set[str]:
+    return {f"{kind} {name}" for kind, name in things if not any(part in f"{kind} {name}" for part in IN_QUEUES)}
+
+
+@pytest.mark.parametrize(
+    ("program", "how"), [(CDKTF, "typed"), (TPUENV, "typed"), (CDKTF, "SIGINT"), (TPUENV, "SIGTERM")],
+    ids=["cdktf-typed", "tpuenv-typed", "cdktf-SIGINT", "tpuenv-SIGTERM"],
+)  # fmt: skip
+def test_a_destroy_stopped_while_a_queue_drains_takes_nothing_else_and_can_be_taken_back(
+    ground: Ground, program: list[str], how: str
+) -> None:
+    ground.deploy()
+    submit(api_of(ground), ground.world.output)
+    running, before = admitted(api_of(ground)), outside_of_queues(ground.things)
+    assert running
+    options = ["--auto-approve", *(["--"] if program == TPUENV else []), "--skip-provider-lock"]
+    command = [*program, "destroy", *options, "--output", str(ground.world.output)]
+    if program == CDKTF:
+        command.insert(2, "*")
+    code, said = run_until(ground, command, due=lambda: draining(ground), how=how)
+    assert code == 130, said
+    assert outside_of_queues(ground.things) == before
+    assert int((ground.world.logs / "queues.code").read_text()) == 1
+    assert {path.stem for path in ground.world.logs.glob("*.code")} == {"queues"}
+    assert ground.locks == []
+    ground.deploy()
+    ground.unchanged()
+    assert admitted(api_of(ground)) == running
+
+
+def test_one_stack_alone_that_was_stopped_did_not_succeed(ground: Ground) -> None:
+    ground.deploy()
+    submit(api_of(ground), ground.world.output)
+    command = [*CDKTF, "destroy", "queues", "--auto-approve", "--skip-provider-lock", "--output"]
+    code, said = run_until(
+        ground, [*command, str(ground.world.output)], due=lambda: draining(ground), how="typed"
+    )  # fmt: skip
+    assert code == 130
+    assert "Stopping operation" in said
+
+
+@pytest.mark.parametrize("how", ["typed", "SIGTERM"])
+def test_a_deploy_that_is_stopped_begins_no_other_stack(ground: Ground, how: str) -> None:
+    failures.turn_on(ground.world.cloud, failures.REFUSE, after=10_000)
+    command = [*CDKTF, "deploy", "*", "--auto-approve", "--skip-provider-lock", "--output", str(ground.world.output)]
+    code, said = run_until(
+        ground, command, due=lambda: any(kind == "google_compute_network" for kind, _ in ground.things), how=how
+    )
+    assert code == 130, said
+    assert {path.stem for path in ground.world.logs.glob("*.code")} == {"foundation"}
+    assert not any(kind == CLUSTER for kind, _ in ground.things)
+    assert ground.locks == []
