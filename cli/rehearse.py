@@ -180,7 +180,7 @@ class Show(Parts):
             print("In another shell, this lets cdktf, terraform and curl meet the played cloud:")
             print(f"  . {quote(str(world.write_environment()))} && cd {quote(str(project.ROOT))}")
             print("  cdktf deploy queues --ignore-missing-stack-dependencies --skip-provider-lock \\")
-            print(f"    --output {quote(str(world.output))}")
+            print(f"    --output {quote(str(world.output))}   # and --auto-approve in a shell without a terminal")
             print(f"  curl {world.address}/clusters/{self._cluster()}/apis/kueue.x-k8s.io/v1beta2/clusterqueues")
             with contextlib.suppress(EOFError):
                 input("Enter ends it. ")

@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+FOLDER = "processes"  # where a World writes them down, in its own folder
+
 _PATIENCE_SECONDS = 5.0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import grpc
 
-from rehearsal import bindings, builds, listed, plugins, web
+from rehearsal import bindings, builds, listed, plugins, processes, web
 from rehearsal.cloud import Cloud
 from rehearsal.gcs import Storage
 from rehearsal.kubernetes import server
@@ -72,7 +73,10 @@ def answers(cloud: Cloud) -> Callable[[web.Request], web.Response]:
 
 
 def main(folder: str, cache: str) -> int:
-    """Serve; announce on stdout, as one line of JSON; end when stdin does, which is when the parent is gone."""
+    """Serve; announce on stdout, as one line of JSON; end when stdin does, which is when the parent is gone.
+
+    Then all that the parent has left at work ends too: it would ask this server, again and again.
+    """
     cloud = Cloud(Path(folder) / "cloud.db")
     google = answers(cloud)
 
@@ -85,6 +89,8 @@ def main(folder: str, cache: str) -> int:
     stand_ins = StandIns(cloud=cloud, place=Place(folder=Path(folder), address=address), cache=Path(cache))
     print(json.dumps({"reattach": stand_ins.reattach(), "address": address}), flush=True)
     sys.stdin.read()
+    processes.forget(Path(folder) / processes.FOLDER, os.getpid())
+    processes.end(Path(folder) / processes.FOLDER)
     return 0
 
 

@@ -43,11 +43,13 @@ _PASSED = (
 )
 
 # cdktf 0.21 ends before it has printed everything that Terraform said, the error above all; so it is written down as
-# well.
+# well. An interrupt comes to all of these processes: Terraform stops, and then the others tell how it ended.
 _LOGGING = """#!/bin/sh
 case "$1" in apply|destroy) ;; *) exec {program} "$@" ;; esac
 log={logs}/$(basename "$PWD")
-{{ {program} "$@"; printf %s $? > "$log.code.part"; }} 2>&1 | tee -i "$log"
+rm -f "$log.code" "$log.code.part"
+trap : INT
+{{ trap : INT; {program} "$@"; printf %s $? > "$log.code.part"; }} 2>&1 | tee -i "$log"
 mv "$log.code.part" "$log.code"
 exit "$(cat "$log.code")"
 """
@@ -55,6 +57,16 @@ exit "$(cat "$log.code")"
 # Without a method of installation, Terraform can't get a provider from anywhere.
 _TERRAFORM_RC = "provider_installation {\n}\n"
 
+
+_ENVIRONMENT = "environment"
+
+# Left behind by a rehearsal that was killed, it says so: Terraform would call a server that is gone for ten minutes.
+_IF_IT_RUNS = """\
+if ! kill -0 {server} 2>/dev/null; then
+  echo 'That rehearsal has ended; start another: tpuenv rehearse --keep' >&2
+  return 1
+fi
+"""
 
 # Says that a folder is a rehearsal's, and may be emptied for the next.
 _MARK = "rehearsal"
@@ -118,7 +130,7 @@ class World:
     @property
     def processes(self) -> Path:
         """Where processes are written down."""
-        return self.folder / "processes"
+        return self.folder / processes.FOLDER
 
     @property
     def terraform(self) -> Path:
@@ -152,6 +164,7 @@ class World:
         processes.end(self.processes)
         if self._server is not None:
             self._server.communicate()
+            (self.folder / _ENVIRONMENT).unlink(missing_ok=True)
         if self._held is not None:
             self._held.close()
         if self._cloud is not None:
@@ -202,8 +215,10 @@ class World:
 
     def write_environment(self) -> Path:
         """A file to source in a shell whose tools are to meet this world; they work as long as it does."""
-        path = self.folder / "environment"
-        path.write_text("".join(f"export {name}={quote(value)}\n" for name, value in self.environment().items()))
+        assert self._server is not None
+        path = self.folder / _ENVIRONMENT
+        exports = "".join(f"export {name}={quote(value)}\n" for name, value in self.environment().items())
+        path.write_text(_IF_IT_RUNS.format(server=self._server.pid) + exports)
         return path
 
     def _lock(self) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -149,8 +150,9 @@ def test_what_a_killed_rehearsal_leaves_is_ended_and_the_next_starts_empty(tmp_p
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=ROOT) as running:
         assert running.stdout is not None
         hook = int(running.stdout.readline())
-        running.send_signal(signal.SIGKILL)
-    left = [int(note.name) for note in (tmp_path / "w" / "processes").iterdir()]
+        left = [int(note.name) for note in (tmp_path / "w" / "processes").iterdir()]
+        for pid in {*left, running.pid} - {hook}:
+            os.kill(pid, signal.SIGKILL)
     assert hook in left
     assert processes.started(hook)
     with world_in(tmp_path / "w") as world:
@@ -159,18 +161,37 @@ def test_what_a_killed_rehearsal_leaves_is_ended_and_the_next_starts_empty(tmp_p
         assert world.cloud.get("google_compute_network", "left/behind") is None
 
 
-def test_the_server_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
+def test_the_server_and_all_that_is_at_work_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     program = HALF_WAY.format(root=str(ROOT), folder=str(tmp_path / "w"))
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=ROOT) as running:
         assert running.stdout is not None
         hook = int(running.stdout.readline())
         (server,) = [int(note.name) for note in (tmp_path / "w" / "processes").iterdir() if int(note.name) != hook]
         running.send_signal(signal.SIGKILL)
-    os.kill(hook, signal.SIGKILL)
     limit = time.monotonic() + 10
-    while processes.started(server) and time.monotonic() < limit:
+    while (processes.started(server) or processes.started(hook)) and time.monotonic() < limit:
         time.sleep(0.05)
     assert not processes.started(server)
+    assert not processes.started(hook)
+
+
+def source(environment: Path) -> subprocess.CompletedProcess[str]:
+    """In a shell of its own, which tells then whether Terraform would meet the played cloud."""
+    script = f". {quote(str(environment))} && echo fine; echo [$TF_INPUT]"
+    settings = {"PATH": os.defpath}
+    return subprocess.run(["sh", "-c", script], env=settings, capture_output=True, text=True, check=False)
+
+
+def test_the_environment_to_source_is_good_as_long_as_the_rehearsal(tmp_path: Path) -> None:
+    with world_in(tmp_path / "with spaces") as world:
+        path = world.write_environment()
+        assert source(path).stdout == "fine\n[0]\n"
+        kept = path.read_text()
+    assert not path.exists()
+    path.write_text(kept)  # as a rehearsal leaves it that was killed
+    done = source(path)
+    assert done.stdout == "[]\n"
+    assert done.stderr == "That rehearsal has ended; start another: tpuenv rehearse --keep\n"
 
 
 def test_a_process_id_that_belongs_to_somebody_else_is_left_alone(tmp_path: Path) -> None:
@@ -190,6 +211,34 @@ def test_terraform_is_written_down_while_it_runs(tmp_path: Path) -> None:
         )
         assert "v" in done.stdout
         assert len(list(world.processes.iterdir())) == 2
+
+
+STOPPED_IN_ORDER = """#!/bin/sh
+trap 'echo stopping; exit 1' INT
+echo started
+while :; do sleep 0.05; done
+"""
+
+
+@needs_terraform
+def test_an_interrupted_terraform_reads_as_stopped_whatever_it_did_before(tmp_path: Path) -> None:
+    with world_in(tmp_path / "w") as world:
+        (world.folder / "terraform-recorded").write_text(STOPPED_IN_ORDER)
+        stack = tmp_path / "queues"
+        stack.mkdir()
+        code = world.logs / "queues.code"
+        code.write_text("0")
+        with subprocess.Popen(
+            [str(world.terraform), "destroy"], cwd=stack, stdout=subprocess.PIPE, text=True, start_new_session=True
+        ) as running:
+            assert running.stdout is not None
+            assert running.stdout.readline() == "started\n"
+            assert not code.exists()
+            os.killpg(running.pid, signal.SIGINT)
+            assert running.stdout.read() == "stopping\n"
+        assert running.returncode == 1
+        assert code.read_text() == "1"
+        assert (world.logs / "queues").read_text() == "started\nstopping\n"
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
