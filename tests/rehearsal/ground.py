@@ -22,8 +22,17 @@ from tests.rehearsal.deployed import world_of
 STATES = "my-project-tpu-tf-state"
 STACKS = ("foundation", "cluster", "platform", "tpu-node-pools", "queues")
 
-# What counts how often something was made or touched, in the attributes of Kubernetes objects and releases.
-_COUNTS = ("uid", "resource_version", "resourceVersion", "generation", "observedGeneration", "etag", "revision")
+# What counts how often, and by whom, something was made or touched: in Kubernetes objects and releases.
+_COUNTS = (
+    "uid",
+    "resource_version",
+    "resourceVersion",
+    "generation",
+    "observedGeneration",
+    "etag",
+    "revision",
+    "managedFields",
+)
 
 Things = dict[tuple[str, str], Any]
 
