@@ -15,6 +15,7 @@ from environment import Environment
 from environment.admission import Explanation, NotAWorkload, Verdict, explain
 from environment.admission.manifest import KINDS
 from environment.names import TEAM_ACCOUNT
+from environment.nodes import node_objects
 from environment.problems import printable
 from environment.queues import queue_objects
 
@@ -152,7 +153,7 @@ def _explain_all(
     environment: Environment, manifests: list[dict[str, Any]], namespaces: list[str]
 ) -> Iterator[Explanation]:
     """One after the other, each beside those before it."""
-    objects = [*queue_objects(environment), *_accounts(environment)]
+    objects = [*queue_objects(environment), *node_objects(environment), *_accounts(environment)]
     for number, (manifest, namespace) in enumerate(zip(manifests, namespaces, strict=True)):
         found = explain(objects, manifest, namespace=namespace)
         if found.verdict == Verdict.ADMITTED and found.cluster_queue:

@@ -81,6 +81,26 @@ def test_a_team_s_namespace_has_two_service_accounts(
     assert words in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("label", "code", "words"),
+    [
+        ("cloud.google.com/gke-spot: 'true'", 1, "would never start"),
+        ("topology.kubernetes.io/zone: us-east5-z", 1, "or remove it"),
+        ("cloud.google.com/gke-nodepool: tpu-2", 1, "use tpu-0 or tpu-1"),
+        ("cloud.google.com/gke-nodepool: tpu-1", 0, "would be admitted now"),
+        ("foo: bar", 0, "note: workers: selects foo: bar, which Kueue does not look at"),
+    ],
+)
+def test_a_label_that_only_the_scheduler_looks_at_is_held_against_the_nodes_of_the_environment(
+    label: str, code: int, words: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topology = "cloud.google.com/gke-tpu-topology: 4x4"
+    text = _manifest("jobset-one-slice").replace(topology, f"{topology}\n{' ' * 16}{label}")
+    file.write_text(text, encoding="utf-8")
+    assert _check(str(file)) == code
+    assert words in capsys.readouterr().out
+
+
 def _indent(text: str) -> int:
     """Spaces before the restart policy, where the pod's fields begin."""
     (line,) = (line for line in text.splitlines() if "restartPolicy:" in line)

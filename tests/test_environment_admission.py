@@ -99,6 +99,8 @@ def test_each_manifest_gets_its_expected_answer(name: str) -> None:
             assert found.borrows[flavor, resource] == number, text
     for words in answer.get("says", []):
         assert words in text
+    for words in answer.get("silent", []):
+        assert words not in text, text
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -113,7 +115,7 @@ def test_the_right_manifests_are_valid_kubernetes_objects(name: str) -> None:
     assert errors_of(_case(name)[1]) == []
 
 
-@pytest.mark.parametrize("name", ["one-team", "two-teams", "mixed"])
+@pytest.mark.parametrize("name", ["one-team", "two-teams", "mixed", "zones"])
 def test_the_fleets_are_valid_kubernetes_objects(name: str) -> None:
     assert [error for each in _fleet(name) for error in errors_of(each)] == []
 

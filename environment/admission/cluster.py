@@ -126,7 +126,12 @@ class Cluster:
     namespaces: dict[str, dict[str, str]] = field(default_factory=dict)  # labels by name; empty if none were given
     service_accounts: dict[str, set[str]] = field(default_factory=dict)  # by namespace; those that were given
     priorities: dict[str, int] = field(default_factory=dict)
+    nodes: tuple[Mapping[str, str], ...] = ()  # labels of those that were given
     admitted: tuple[Admitted, ...] = ()
+
+    def nodes_of(self, flavor: Flavor) -> list[Mapping[str, str]]:
+        """The labels of each node that Kueue gives out with this flavor."""
+        return [node for node in self.nodes if flavor.labels.items() <= node.items()]
 
     def quota(self, queue: str, key: FlavorResource) -> Quota:
         none = Quota(nominal=ZERO, borrowing_limit=None, lending_limit=None)
@@ -179,7 +184,7 @@ class Cluster:
 def read_cluster(objects: Iterable[Mapping[str, Any]]) -> Cluster:
     """The cluster that these objects make. Kinds that have no part in admission are passed over."""
     cluster = Cluster()
-    admitted = []
+    admitted, nodes = [], []
     for each in objects:
         whole = Field(each)
         kind, name = whole.get("kind").text(), whole.get("metadata", "name").text()
@@ -199,8 +204,11 @@ def read_cluster(objects: Iterable[Mapping[str, Any]]) -> Cluster:
             cluster.service_accounts.setdefault(namespace, set()).add(name)
         elif kind == "WorkloadPriorityClass":
             cluster.priorities[name] = whole.get("value").integer(0, lowest=-(2**31))
+        elif kind == "Node":
+            nodes.append(whole.get("metadata", "labels").texts())
         elif kind == "Workload" and (holder := _admitted(name, whole)):
             admitted.append(holder)
+    cluster.nodes = tuple(nodes)
     cluster.admitted = tuple(admitted)
     return cluster
 

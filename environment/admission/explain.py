@@ -10,6 +10,7 @@ from environment.admission import slices
 from environment.admission.cluster import ZERO, Amounts, Cluster, ClusterQueue, read_cluster
 from environment.admission.flavors import GroupOutcome, assign, usage_of
 from environment.admission.manifest import PodSet, Workload, read
+from environment.admission.node_labels import label_notes, label_reasons
 from environment.admission.pods import account_reasons, pod_reasons
 from environment.admission.preemption import targets
 from environment.admission.refusals import refusals
@@ -24,8 +25,8 @@ def explain(objects: Iterable[Mapping[str, Any]], manifest: object, *, namespace
     """Whether, where and why a workload would be admitted.
 
     `objects`: the cluster's ResourceFlavors, ClusterQueues, LocalQueues and WorkloadPriorityClasses; Namespaces, where
-    it matters which exist or how they are labelled, and ServiceAccounts, where it matters which exist; and the
-    Workloads that are admitted, for what is in use.
+    it matters which exist or how they are labelled, and ServiceAccounts, where it matters which exist; Nodes, one of
+    each kind, where their labels matter; and the Workloads that are admitted, for what is in use.
     `namespace` is for a manifest that names none. Raises NotAWorkload for one that cannot be read as a Job, JobSet,
     RayJob or RayCluster.
     """
@@ -85,8 +86,8 @@ def _placed(
             reasons += why_no_flavor(cluster, queue, pods, outcome)
             flavor = cluster.flavors.get(_flavor_to_judge(cluster, queue, outcome))
             if flavor:
-                reasons += slices.problems(pods, flavor)
-                notes += slices.notes(pods, flavor)
+                reasons += [*slices.problems(pods, flavor), *label_reasons(cluster, queue, pods, flavor)]
+                notes += [*slices.notes(pods, flavor), *label_notes(cluster, pods, flavor)]
         notes += _notes(pods)
         requests = pods.total()
         used = usage_of(outcomes, requests)

@@ -1,0 +1,62 @@
+"""The nodes of an environment as Kubernetes shows them: one of each node pool, with the labels that tell them apart.
+
+Facts: GKE, "Create and manage cluster and node pool labels", "Run fault-tolerant workloads at lower costs in Spot VMs",
+"About TPU consumption with flex-start"; Kubernetes, "Well-Known Labels, Annotations and Taints".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from environment import Environment
+from environment.fleet import CapacityMode, PoolGroup
+from environment.names import CPU_GROUP, POOL_GROUP_LABEL
+from environment.queues import ACCELERATOR_LABEL, TOPOLOGY_LABEL
+
+POOL_LABEL = "cloud.google.com/gke-nodepool"
+SPOT_LABEL = "cloud.google.com/gke-spot"
+FLEX_START_LABEL = "cloud.google.com/gke-flex-start"
+ZONE_LABEL = "topology.kubernetes.io/zone"
+REGION_LABEL = "topology.kubernetes.io/region"
+MACHINE_LABEL = "node.kubernetes.io/instance-type"
+
+
+def node_objects(environment: Environment) -> tuple[dict[str, Any], ...]:
+    """A Node of the CPU pool and of every TPU slice; GKE gives them more labels than these."""
+    settings = environment.settings
+    return (
+        _node(
+            environment.names.cpu_pool,
+            {
+                POOL_GROUP_LABEL: CPU_GROUP,
+                MACHINE_LABEL: settings.cpu_machine_type,
+                **_place(settings.region, settings.zone),
+            },
+        ),
+        *(node for group in environment.groups for node in _slices(group, settings.region)),
+    )
+
+
+def _slices(group: PoolGroup, region: str) -> Iterator[dict[str, Any]]:
+    labels = {
+        POOL_GROUP_LABEL: group.name,
+        ACCELERATOR_LABEL: group.slice.accelerator,
+        TOPOLOGY_LABEL: group.slice.topology,
+        MACHINE_LABEL: group.slice.machine_type.name,
+        **_place(region, group.zone),
+    }
+    if group.capacity is CapacityMode.SPOT:
+        labels[SPOT_LABEL] = "true"
+    if group.capacity.comes_and_goes:
+        labels[FLEX_START_LABEL] = "true"
+    for pool in group.node_pools:
+        yield _node(pool, labels)
+
+
+def _place(region: str, zone: str) -> dict[str, str]:
+    return {REGION_LABEL: region, ZONE_LABEL: zone}
+
+
+def _node(pool: str, labels: dict[str, str]) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": pool, "labels": {POOL_LABEL: pool, **labels}}}
