@@ -132,31 +132,50 @@ def _stop(api: Api) -> None:
     }
     for workload in _workloads(api):
         if _admitted_by(workload) in draining:
-            workload["status"] = {
-                "conditions": [{"type": "Evicted", "status": "True", "reason": "ClusterQueueStopped"}]
-            }
-            api.store(workload)
-            _suspend(api, workload, True)
+            _evict(api, workload, "ClusterQueueStopped")
+
+
+def _evict(api: Api, workload: Object, reason: str) -> None:
+    workload["status"] = {"conditions": [{"type": "Evicted", "status": "True", "reason": reason}]}
+    api.store(workload)
+    _suspend(api, workload, True)
 
 
 def _admit(api: Api) -> None:
-    """Every managed job has a Workload, and those that fit are admitted, in order of creation."""
+    """Every managed job has a Workload, and those that fit are admitted, until nobody is stopped for another."""
+    for _ in range(1 + len(_workloads(api))):
+        if not _admit_once(api):
+            break
+
+
+def _admit_once(api: Api) -> bool:
+    """In order of creation; whether any was stopped to make room."""
+    stopped = False
     known = {(item["metadata"]["ownerReferences"][0]["kind"], _owner(item)): item for item in _workloads(api)}
     for job in api.everything():
         if job["kind"] not in JOB_KINDS or not _managed_queue(api, job) or "deletionTimestamp" in job["metadata"]:
             continue
-        workload = known.get((job["kind"], _full_name(job))) or _new_workload(api, job)
-        if _admitted_by(workload):
+        workload = known.get((job["kind"], _full_name(job)))
+        if workload and _admitted_by(workload):
             continue
         explanation = explain(api, job)
-        if explanation.verdict is admission.Verdict.ADMITTED and not explanation.preempts:
+        workload = workload or _new_workload(api, job, explanation.priority)
+        # One that would wait on for something else stops nobody.
+        if {reason.code for reason in explanation.reasons} == {"preempts"}:
+            for other in known.values():
+                if _full_name(other) in explanation.preempts:
+                    _evict(api, other, "Preempted")
+            stopped, explanation = True, explain(api, job)
+        if explanation.verdict is admission.Verdict.ADMITTED:
             condition = {"type": "Admitted", "status": "True", "reason": "Admitted"}
             workload["status"] = {"admission": explanation.admission(), "conditions": [condition]}
         else:
             words = "; ".join(reason.what for reason in explanation.reasons)
             workload["status"] = {"conditions": [{"type": "QuotaReserved", "status": "False", "message": words}]}
+        known[job["kind"], _full_name(job)] = workload
         api.store(workload)
         _suspend(api, workload, not _admitted_by(workload))
+    return stopped
 
 
 def explain(api: Api, job: Object) -> admission.Explanation:
@@ -175,7 +194,7 @@ def admission_objects(api: Api) -> list[Object]:
     ]
 
 
-def _new_workload(api: Api, job: Object) -> Object:
+def _new_workload(api: Api, job: Object, priority: int) -> Object:
     metadata = job["metadata"]
     workload = {
         "apiVersion": KUEUE[0].api_version,
@@ -187,7 +206,7 @@ def _new_workload(api: Api, job: Object) -> Object:
             "finalizers": [IN_USE],
             "ownerReferences": [{"apiVersion": job["apiVersion"], "kind": job["kind"], "name": metadata["name"]}],
         },
-        "spec": {"queueName": _managed_queue(api, job)},
+        "spec": {"queueName": _managed_queue(api, job), "priority": priority},
         "status": {},
     }
     api.store(workload)

@@ -222,6 +222,29 @@ def test_a_job_waits_for_quota_and_is_admitted_when_there_is_room(api: Api) -> N
     assert workload(api, "three")["status"]["admission"]["clusterQueue"] == "tpu-training"
 
 
+def with_priority(name: str, priority: str) -> dict[str, Any]:
+    return job_set(name, **{"kueue.x-k8s.io/priority-class": priority})
+
+
+def test_a_job_of_the_same_priority_waits_and_is_told_so(api: Api) -> None:
+    for name in ("one", "two", "three"):
+        api.create(with_priority(name, "medium"))
+    (condition,) = workload(api, "three")["status"]["conditions"]
+    assert "is in use by jobs that this one may not stop; it starts when they are done" in condition["message"]
+    assert "admission" in workload(api, "one")["status"]
+
+
+def test_a_job_of_a_higher_priority_takes_the_place_of_the_lowest(api: Api) -> None:
+    for name, priority in (("one", "medium"), ("two", "low"), ("three", "high")):
+        api.create(with_priority(name, priority))
+    assert workload(api, "three")["status"]["admission"]["clusterQueue"] == "tpu-training"
+    assert "admission" in workload(api, "one")["status"]
+    stopped = api.get(api.resource("jobset.x-k8s.io/v1alpha2", "JobSet"), "tpu-training", "two")
+    assert stopped["spec"]["suspend"] is True
+    (condition,) = workload(api, "two")["status"]["conditions"]
+    assert "is in use by jobs that this one may not stop" in condition["message"]
+
+
 def test_a_cluster_queue_with_jobs_does_not_go_undrained(deployed: Played, api: Api) -> None:
     api.create(job_set())
     with pytest.raises(Refusal, match='Timed out when waiting for resource "tpu-training" to be deleted') as refused:
