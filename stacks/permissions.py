@@ -127,7 +127,8 @@ ROWS: Mapping[str, Row] = MappingProxyType(
             source="https://cloud.google.com/artifact-registry/docs/access-control#permissions",
         ),
         "google_vertex_ai_tensorboard": Row(
-            read="aiplatform.tensorboards.get",
+            # The list is for `tpuenv recover`: their ids are the server's.
+            read="aiplatform.tensorboards.get aiplatform.tensorboards.list",
             write="aiplatform.tensorboards.create aiplatform.tensorboards.update aiplatform.tensorboards.delete",
             source="https://cloud.google.com/vertex-ai/docs/general/iam-permissions",
         ),
