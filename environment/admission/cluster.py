@@ -100,6 +100,10 @@ class ClusterQueue:
     reclaim_within_cohort: str
     admission_checks: tuple[tuple[str, tuple[str, ...]], ...]  # (name, flavors or none for all)
 
+    @property
+    def flavors(self) -> list[str]:
+        return [name for _, flavors in self.resource_groups for name in flavors]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Admitted:

@@ -8,7 +8,7 @@ from typing import Any
 
 from environment.admission import slices
 from environment.admission.cluster import ZERO, Amounts, Cluster, ClusterQueue, read_cluster
-from environment.admission.flavors import GroupOutcome, assign, usage_of
+from environment.admission.flavors import GroupOutcome, alternatives, assign, usage_of
 from environment.admission.manifest import PodSet, Workload, read
 from environment.admission.node_labels import label_notes, label_reasons
 from environment.admission.pods import account_reasons, pod_reasons
@@ -71,11 +71,18 @@ def _priority(cluster: Cluster, workload: Workload) -> tuple[int, list[Reason]]:
     ]
 
 
+def _priority_notes(cluster: Cluster, workload: Workload) -> Iterator[str]:
+    named = any(pods.spec.get("priorityClassName").text() for pods in workload.pod_sets)
+    if cluster.priorities and not workload.labels.get(PRIORITY_LABEL) and not named:
+        known = ", ".join(sorted(cluster.priorities, key=cluster.priorities.__getitem__))
+        yield f"no label {PRIORITY_LABEL}: priority 0, the first to be stopped (there are {known})"
+
+
 def _placed(
     cluster: Cluster, workload: Workload, way: Route, queue: ClusterQueue, priority: int, wrong: list[Reason]
 ) -> Explanation:
     reasons = [*way.reasons, *wrong, *slices.exclusive_cpu_pods(workload)]
-    notes = list(way.notes)
+    notes = [*way.notes, *_priority_notes(cluster, workload)]
     plans: list[PodSetPlan] = []
     given: Amounts = {}
     contested: set[tuple[str, str]] = set()
@@ -86,7 +93,8 @@ def _placed(
             reasons += why_no_flavor(cluster, queue, pods, outcome)
             flavor = cluster.flavors.get(_flavor_to_judge(cluster, queue, outcome))
             if flavor:
-                reasons += [*slices.problems(pods, flavor), *label_reasons(cluster, queue, pods, flavor)]
+                reasons += slices.problems(pods, flavor, alternatives(cluster, queue, pods, flavor))
+                reasons += label_reasons(cluster, queue, pods, flavor)
                 notes += [*slices.notes(pods, flavor), *label_notes(cluster, pods, flavor)]
         notes += _notes(pods)
         requests = pods.total()
@@ -166,14 +174,23 @@ def _preemption_reasons(workload: Workload, *, stopped: list[str], contested: se
             what=f"Kueue first stops {', '.join(stopped)}, and starts this one in its place",
         )
     elif contested:
-        short = ", ".join(sorted(f"{resource} of flavor {flavor}" for flavor, resource in contested))
+        short = ", ".join(sorted(_names(contested)))
         yield Reason(
             verdict=Verdict.WAITS,
             code="quota-in-use",
             where="",
-            what=f"{short} is in use by jobs that this one may not stop; it starts when they are done",
+            what=f"{short}: in use by jobs that this one may not stop; it starts when they are done",
             fix=f"a higher {PRIORITY_LABEL} stops lower ones of the same team",
         )
+
+
+def _names(contested: set[tuple[str, str]]) -> Iterator[str]:
+    """Of a flavor with chips these alone: its cores and memory come with them."""
+    for flavor, resource in contested:
+        if resource == TPU:
+            yield f"chips of flavor {flavor}"
+        elif (flavor, TPU) not in contested:
+            yield f"{resource} of flavor {flavor}"
 
 
 def _checks(queue: ClusterQueue, plans: list[PodSetPlan]) -> Iterator[Reason]:

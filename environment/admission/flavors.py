@@ -10,7 +10,7 @@ from fractions import Fraction
 from environment.admission.cluster import ZERO, Amounts, Cluster, ClusterQueue, Flavor
 from environment.admission.manifest import Field, PodSet
 from environment.admission.preemption import targets, without
-from environment.admission.result import FlavorResource
+from environment.admission.result import TPU, FlavorResource
 
 
 class Mode(IntEnum):
@@ -165,6 +165,19 @@ def _fit(
     own = any(each.cluster_queue == queue.name for each in stopped)
     borrows = without(cluster, stopped).borrowed(queue.name, key, needed) > 0
     return Fit(Mode.PREEMPT if own else Mode.RECLAIM, borrows), shortage
+
+
+def alternatives(cluster: Cluster, queue: ClusterQueue, pods: PodSet, flavor: Flavor) -> list[Flavor]:
+    """The queue's other flavors that take these pods: with chips if they ask for any, otherwise without."""
+    wants_chips = bool(pods.requests.get(TPU))
+    return [
+        other
+        for name in queue.flavors
+        if (other := cluster.flavors[name]) is not flavor
+        and (cluster.potential(queue.name, (name, TPU)) > 0) == wants_chips
+        and not mismatching_labels(pods, other)
+        and not untolerated_taint(pods, other)
+    ]
 
 
 def _try_next(fit: Fit, queue: ClusterQueue) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from environment.admission.cluster import Cluster, ClusterQueue, Flavor
-from environment.admission.flavors import matches_expression, mismatching_labels, untolerated_taint
+from environment.admission.flavors import alternatives, matches_expression
 from environment.admission.manifest import Field, PodSet
 from environment.admission.result import Reason, Verdict
 from environment.names import POOL_GROUP_LABEL
@@ -73,12 +73,9 @@ def _fix(
     cluster: Cluster, queue: ClusterQueue, pods: PodSet, flavor: Flavor, missing: list[_Missing], them: str
 ) -> str:
     """Another flavor that the pods could have and whose nodes take them; else what there is; else without."""
-    mine = {name for _, flavors in queue.resource_groups for name in flavors} - {flavor.name}
-    others = [each for name, each in cluster.flavors.items() if name in mine and cluster.nodes_of(each)]
-    for other in others:
+    for other in alternatives(cluster, queue, pods, flavor):
         group = other.labels.get(POOL_GROUP_LABEL, "")
-        suits = not mismatching_labels(pods, other) and not untolerated_taint(pods, other)
-        if group and suits and bool(other.taints) == bool(flavor.taints) and not _missing(cluster, pods, other):
+        if group and cluster.nodes_of(other) and not _missing(cluster, pods, other):
             return f"select {POOL_GROUP_LABEL}: {group}, whose nodes have {them}, or remove {them}"
     first = missing[0].key
     there = sorted({node[first] for node in cluster.nodes_of(flavor) if first in node})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
@@ -101,10 +101,7 @@ class Explanation:
             f"{self.workload}: {_HEADLINES[self.verdict]}",
             *self._queue_lines(),
             *(f"  {line}" for line in _table([_row(each, self.verdict) for each in self.pod_sets])),
-            *(
-                f"  borrows {asked(resource, number)} of flavor {flavor} from other teams; they may take it back"
-                for (flavor, resource), number in sorted(self.borrows.items())
-            ),
+            *(f"  {line}" for line in _borrowing(self.borrows)),
             *(line for reason in self.reasons for line in _reason_lines(reason)),
             *(f"  note: {note}" for note in self.notes),
         )
@@ -142,6 +139,18 @@ def _amount(resource: str, number: Fraction, *, up: bool) -> str:
 def exact(number: Fraction) -> str:
     """A quantity that loses nothing; Kueue counts cores in thousandths and everything else in whole units."""
     return str(number.numerator) if number.denominator == 1 else f"{number * 1000}m"
+
+
+def _borrowing(borrows: Mapping[FlavorResource, Fraction]) -> Iterator[str]:
+    """A flavor in one line: the chips, and what comes with them."""
+    for flavor in sorted({flavor for flavor, _ in borrows}):
+        mine = {resource: asked(resource, number) for (of, resource), number in sorted(borrows.items()) if of == flavor}
+        chips = mine.pop(TPU, "")
+        rest = " and ".join(mine.values())
+        words = (
+            f"{chips} of flavor {flavor}" + f" (with {rest})" * bool(rest) if chips else f"{rest} of flavor {flavor}"
+        )
+        yield f"borrows {words} from other teams; they may take it back"
 
 
 def _row(plan: PodSetPlan, verdict: Verdict) -> tuple[str, str, str, str]:

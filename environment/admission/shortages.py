@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 
 from environment.admission.cluster import Cluster, ClusterQueue
 from environment.admission.flavors import Attempt, GroupOutcome, Shortage
@@ -45,10 +46,20 @@ def _meant(cluster: Cluster, queue: ClusterQueue, pods: PodSet, attempt: Attempt
 
 
 def _no_match(cluster: Cluster, pods: PodSet, attempts: list[Attempt]) -> Iterator[Reason]:
-    """The nearest miss: a flavor whose labels agree, else the one with the fewest labels that differ."""
-    nearest = min(attempts, key=lambda each: len(each.mismatches))
+    """The nearest miss: of the accelerator that is meant, the flavor with the fewest labels that differ."""
+
+    def distance(attempt: Attempt) -> tuple[float, bool, int]:
+        labels = cluster.flavors[attempt.flavor].labels
+        return (
+            _unlike(pods.node_selector.get(ACCELERATOR_LABEL), labels.get(ACCELERATOR_LABEL, "")),
+            TOPOLOGY_LABEL in attempt.mismatches,
+            len(attempt.mismatches),
+        )
+
+    nearest = min(attempts, key=distance)
+    alike = [each for each in attempts if distance(each)[0] == distance(nearest)[0]]
     for key in dict.fromkeys(nearest.mismatches):
-        offered = sorted({cluster.flavors[each.flavor].labels.get(key, "") for each in attempts})
+        offered = sorted({cluster.flavors[each.flavor].labels.get(key, "") for each in alike})
         asked = pods.node_selector.get(key)
         yield _never(
             _CODES.get(key, "wrong-node-label"),
@@ -70,6 +81,11 @@ def _no_match(cluster: Cluster, pods: PodSet, attempts: list[Attempt]) -> Iterat
         )
 
 
+def _unlike(wanted: str | None, accelerator: str) -> float:
+    """0 for the one that is asked for, or if none is; up to 1 for a name that has nothing of it."""
+    return 0.0 if wanted is None else 1 - SequenceMatcher(None, wanted, accelerator).ratio()
+
+
 def _too_big(cluster: Cluster, queue: ClusterQueue, pods: PodSet, matching: list[Attempt]) -> Iterator[Reason]:
     """More than there will ever be. With several flavors, the one that comes nearest."""
 
@@ -77,7 +93,7 @@ def _too_big(cluster: Cluster, queue: ClusterQueue, pods: PodSet, matching: list
         return max(float(each.asked / each.has) if each.has else float("inf") for each in attempt.shortages)
 
     nearest = min(matching, key=excess)
-    for shortage in nearest.shortages:
+    for shortage in sorted(nearest.shortages, key=lambda each: each.resource != TPU):
         if shortage.ever:
             yield _beyond(cluster, queue, pods, nearest, shortage)
 
@@ -97,7 +113,7 @@ def _beyond(cluster: Cluster, queue: ClusterQueue, pods: PodSet, attempt: Attemp
 
 
 def _in_use(cluster: Cluster, queue: ClusterQueue, pods: PodSet, attempt: Attempt) -> Reason:
-    shortage = attempt.shortages[0]
+    shortage = next((each for each in attempt.shortages if each.resource == TPU), attempt.shortages[0])
     wanted, free = _in_slices(cluster, pods, attempt, shortage)
     own, _ = _in_slices(
         cluster,

@@ -6,11 +6,12 @@ multi-host slice runs one pod on each host, its pods are indexed, and the node l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from environment.admission.cluster import ZERO, Flavor, Shape
 from environment.admission.manifest import EXCLUSIVE_TOPOLOGY, PodSet, Workload
 from environment.admission.result import TPU, Reason, Verdict, amount, asked
+from environment.names import POOL_GROUP_LABEL
 from environment.queues import ACCELERATOR_LABEL, TOPOLOGY_LABEL
 
 
@@ -33,12 +34,16 @@ def slices_used(shape: Shape, pods: PodSet) -> int:
     return pods.count // shape.hosts
 
 
-def problems(pods: PodSet, flavor: Flavor) -> Iterator[Reason]:
-    """Why these pods would stay pending, or start and hang, on nodes of this flavor although Kueue admits them."""
+def problems(pods: PodSet, flavor: Flavor, others: Sequence[Flavor] = ()) -> Iterator[Reason]:
+    """Why these pods would stay pending, or start and hang, on nodes of this flavor although Kueue admits them.
+
+    `others`: the flavors that the pods might as well have been given.
+    """
     shape = shape_of(flavor, pods)
     if pods.requests.get(TPU) and shape:
-        yield from _chips(pods, shape)
-        yield from _hosts(pods, shape)
+        wrong = [*_of_slice(pods, shape)]
+        unmeant = wrong and not _selects(pods, flavor) and any(flavor.shapes() != each.shapes() for each in others)
+        yield from [_no_pool_group(pods, flavor, shape, others)] if unmeant else wrong
     for resource in ("cpu", "memory"):
         wanted, has = pods.requests.get(resource, ZERO), flavor.node.get(resource)
         if has is not None and wanted > has:
@@ -87,6 +92,31 @@ def notes(pods: PodSet, flavor: Flavor) -> Iterator[str]:
             f"{pods.name}: nothing keeps its pods on one slice when several are free; in a JobSet, annotate the "
             f"replicatedJob with {EXCLUSIVE_TOPOLOGY}: cloud.google.com/gke-nodepool"
         )
+
+
+def _of_slice(pods: PodSet, shape: Shape) -> Iterator[Reason]:
+    yield from _chips(pods, shape)
+    yield from _hosts(pods, shape)
+
+
+def _selects(pods: PodSet, flavor: Flavor) -> bool:
+    """Whether the pods say anything of the labels by which flavors differ."""
+    asked = {each.get("key").text() for term in pods.node_affinity() for each in term.get("matchExpressions").items()}
+    return not flavor.labels.keys().isdisjoint({*pods.node_selector, *asked})
+
+
+def _no_pool_group(pods: PodSet, flavor: Flavor, shape: Shape, others: Sequence[Flavor]) -> Reason:
+    """Any number of pods is right for some slice: what to change is which slice is meant."""
+    found = [(each, of) for each in (flavor, *others) if (of := shape_of(each, pods))]
+    suiting = [(each, of) for each, of in found if pods.size_is_set and not [*_of_slice(pods, of)]]
+    groups = [f"{each.labels.get(POOL_GROUP_LABEL, each.name)} ({of})" for each, of in suiting or found]
+    return _never(
+        "no-pool-group",
+        pods.name,
+        f"selects no slices, so Kueue gives it the first flavor that is free, here {flavor.name}, and a slice of "
+        f"{shape} takes {shape.hosts} pod{'' if shape.hosts == 1 else 's'} of {shape.chips_per_host} chips",
+        f"select a pool group first, in nodeSelector: {POOL_GROUP_LABEL}: {' or '.join(groups)}",
+    )
 
 
 def _chips(pods: PodSet, shape: Shape) -> Iterator[Reason]:

@@ -230,7 +230,7 @@ def test_a_job_of_the_same_priority_waits_and_is_told_so(api: Api) -> None:
     for name in ("one", "two", "three"):
         api.create(with_priority(name, "medium"))
     (condition,) = workload(api, "three")["status"]["conditions"]
-    assert "is in use by jobs that this one may not stop; it starts when they are done" in condition["message"]
+    assert "in use by jobs that this one may not stop; it starts when they are done" in condition["message"]
     assert "admission" in workload(api, "one")["status"]
 
 
@@ -242,7 +242,7 @@ def test_a_job_of_a_higher_priority_takes_the_place_of_the_lowest(api: Api) -> N
     stopped = api.get(api.resource("jobset.x-k8s.io/v1alpha2", "JobSet"), "tpu-training", "two")
     assert stopped["spec"]["suspend"] is True
     (condition,) = workload(api, "two")["status"]["conditions"]
-    assert "is in use by jobs that this one may not stop" in condition["message"]
+    assert "in use by jobs that this one may not stop" in condition["message"]
 
 
 def test_a_cluster_queue_with_jobs_does_not_go_undrained(deployed: Played, api: Api) -> None:
