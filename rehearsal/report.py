@@ -143,16 +143,16 @@ def _manifest(values: Attributes) -> str:
         return f"queue {body['metadata']['namespace']}/{name} -> ClusterQueue {spec['clusterQueue']}"
     if body["kind"] != "ClusterQueue":
         return ""
-    quotas = [_quota(flavor) for group in spec["resourceGroups"] for flavor in group["flavors"]]
-    return f"ClusterQueue {name}: {', '.join(quotas)}"
+    flavors = [flavor for group in spec["resourceGroups"] for flavor in group["flavors"]]
+    return f"ClusterQueue {name}: {', '.join(filter(None, map(_quota, flavors))) or 'nothing of its own'}"
 
 
 def _quota(flavor: Attributes) -> str:
-    """Chips where there are any; cores and memory otherwise."""
-    quotas = {item["name"]: item["nominalQuota"] for item in flavor["resources"]}
-    chips = quotas.pop(_TPU, "0")
-    words = f"{chips} chips" if chips != "0" else " and ".join(f"{value} {name}" for name, value in quotas.items())
-    return f"{words} of {flavor['name']}"
+    """Chips where there are any; cores and memory otherwise; nothing where there is nothing."""
+    quotas = {item["name"]: item["nominalQuota"] for item in flavor["resources"] if item["nominalQuota"] != "0"}
+    chips = quotas.pop(_TPU, "")
+    words = f"{chips} chips" if chips else " and ".join(f"{value} {name}" for name, value in quotas.items())
+    return f"{words} of {flavor['name']}" if words else ""
 
 
 def _chart(values: Attributes) -> str:

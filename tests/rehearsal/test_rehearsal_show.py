@@ -111,6 +111,25 @@ def test_what_exists_shows_each_group_of_the_fleet_with_its_capacity_and_in_its_
     assert row.facts[-1].endswith("us-east5-a, queued, autoscaled)")
 
 
+def test_what_a_team_has_no_quota_of_is_left_out(synthesis: Synthesis, empty: Played) -> None:
+    """Twelve teams share two slices: most have none of their own."""
+    queues = [
+        each["manifest"]
+        for each in synthesis.stack("twelve-teams-two-slices", "queues")["resource"]["kubernetes_manifest"].values()
+        if each["manifest"]["kind"] == "ClusterQueue"
+    ]
+    resources = [
+        {"type": "kubernetes_manifest", "mode": "managed", "instances": [{"attributes": {"manifest": {"value": each}}}]}
+        for each in queues
+    ]
+    state = json.dumps({"resources": resources}).encode()
+    empty.cloud.put_blob("states", "queues/default.tfstate", state, {}, keep_old=True)
+    (row,) = by_stack(empty.cloud, "states")
+    assert len(row.facts) == 12
+    assert sum("16 chips of tpu" in fact for fact in row.facts) == 2
+    assert not any("0 cpu" in fact or "0 memory" in fact or "0 chips" in fact for fact in row.facts), row.facts
+
+
 @whole
 def test_the_whole_of_it_goes_well(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["rehearse", "--folder", str(tmp_path / "with spaces")]) == 0
