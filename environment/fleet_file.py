@@ -276,19 +276,23 @@ def _affinity(said: Mapping[str, Any]) -> str:
 
 
 def _team(reader: _Reader, name: str, value: Value, declared: tuple[str, ...]) -> Team | None:
-    """The team, or None if something in it is wrong."""
-    before = len(reader.problems)
+    """The team, or None if its name is wrong. A value that is wrong is as if it were not there, so that what later
+    checks find wrong with the others is told as well.
+    """
+    named = True
     try:
         values.namespace(name)
     except ValueError as error:
         reader.complain(value, f"{quoted(name)} {error}")
+        named = False
     inner = {} if value.empty else reader.mapping(value, "share, priority, members and more, or nothing")
     given = reader.known(inner, (*_TEAM, "members", "pools"))
-    said = {key: reader.parsed(given[key], parse_) for key, parse_ in _TEAM.items() if key in given}
+    parsed = {key: reader.parsed(given[key], parse_) for key, parse_ in _TEAM.items() if key in given}
+    said = {key: found for key, found in parsed.items() if found is not None}
     members = reader.listed(given["members"], fleet_values.member) if "members" in given else []
     a_pool = fleet_values.one_of("pool group of tpu_pools", declared)
     pools = reader.listed(given["pools"], a_pool) if "pools" in given else declared
-    if len(reader.problems) > before:
+    if not named:
         return None
     return Team(
         name=name,

@@ -192,6 +192,13 @@ def test_what_is_wrong_with_a_team_is_told_at_its_line(keys: str, key: str, beca
     assert problem.startswith(f"fleet.yaml:5: teams.research.{key}: {because}"), problem
 
 
+@pytest.mark.parametrize("keys", ["share: lots", "priority: urgent", "pools: [none]", "borrowing: some", "shares: 2"])
+def test_a_team_with_one_mistake_is_told_the_next_one_too(keys: str) -> None:
+    problems = refused_fleet(one_team(f"{keys}, members: ['group:a@b.com']"))
+    assert len(problems) == 2, problems
+    assert any("'group:a@b.com' needs RBAC_SECURITY_GROUP" in problem for problem in problems)
+
+
 @pytest.mark.parametrize("name", ["Dev", "1dev", "dev-", "-dev", "d_v", "d.v", "dév", "true story", "-"])
 def test_a_name_that_no_node_pool_can_have_is_refused(name: str) -> None:
     (problem,) = refused_fleet(one_group("type: v6e-16, slices: 1").replace("dev", f'"{name}"'))
