@@ -223,7 +223,9 @@ def test_a_job_waits_for_quota_and_is_admitted_when_there_is_room(api: Api) -> N
 
 
 def with_priority(name: str, priority: str) -> dict[str, Any]:
-    return job_set(name, **{"kueue.x-k8s.io/priority-class": priority})
+    made = job_set(name)
+    made["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = priority
+    return made
 
 
 def test_a_job_of_the_same_priority_waits_and_is_told_so(api: Api) -> None:
