@@ -8,8 +8,10 @@ as ever and then has a failure. `terraform-for-cdktf` begins no other once TPUEN
 "use strict";
 
 const { createRequire } = require("node:module");
+const { ReadStream } = require("node:tty");
 
 const INTERRUPTED = 130;
+const TYPED = "\x03";
 const STOPS = new Set(["SIGINT", "SIGTERM", "SIGQUIT"]);
 
 // The CLI's own copy, in which it runs `terraform apply` and `destroy`.
@@ -41,6 +43,13 @@ process.emit = function (event, ...details) {
   if (running.size === 0) return emit.call(this, event, ...details);
   for (const terminal of running) terminal.kill("SIGINT");
   return true;
+};
+
+// While cdktf asks for approval the terminal sends no signal for ^C, and cdktf would take the question away and wait on.
+const push = ReadStream.prototype.push;
+ReadStream.prototype.push = function (chunk, ...details) {
+  if (this.isRaw && running.size > 0 && chunk?.includes(TYPED)) return process.emit("SIGINT", "SIGINT");
+  return push.call(this, chunk, ...details);
 };
 
 process.on("exit", () => {
