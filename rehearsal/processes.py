@@ -49,15 +49,19 @@ def recorded(folder: Path) -> list[int]:
 
 
 def end(folder: Path) -> int:
-    """End all processes written down in `folder` at once, since nothing that they do is kept; how many there were."""
-    pids = recorded(folder)
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
+    """End all processes written down in `folder` at once, since nothing that they do is kept; how many there were.
+
+    Those that one of them still starts meanwhile are ended as well.
+    """
+    ended: set[int] = set()
     limit = time.monotonic() + _PATIENCE_SECONDS
-    while recorded(folder) and time.monotonic() < limit:
+    while (pids := recorded(folder)) and time.monotonic() < limit:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        ended.update(pids)
         time.sleep(0.01)
-    return len(pids)
+    return len(ended)
 
 
 def family(pid: int) -> list[int]:
