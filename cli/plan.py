@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cli import aftermath, project, records
+from cli.beginning import ready
 from cli.failure import Failed
-from cli.planning import PIPELINE, NotPlanned, Plan, chosen, digest, initialize, plan, record
+from cli.planning import PIPELINE, NotPlanned, Plan, chosen, digest, plan, record
 from cli.terraform import OUTPUT, Stack, synthesize
+from environment import Environment
 
 _DESCRIPTION = """\
 Plans each stack with Terraform and changes nothing: what would be made, changed,
@@ -57,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     plans, failed = [], []
     for stack in chosen(stacks, args.stacks):
         try:
-            plans.append(_planned(stack, key))
+            plans.append(_planned(wanted, stack, key))
         except NotPlanned as failure:
             # The others are worth knowing as well.
             failed.append(stack.name)
@@ -75,10 +77,11 @@ def run(args: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _planned(stack: Stack, key: str) -> Plan:
-    found = plan(initialize(stack), salt=key, lock=["-lock=false"])
-    found.show()
-    found.file.unlink(missing_ok=True)
+def _planned(wanted: Environment, stack: Stack, key: str) -> Plan:
+    with ready(stack, wanted) as terraform:
+        found = plan(terraform, salt=key, lock=["-lock=false"])
+        found.show()
+        found.file.unlink(missing_ok=True)
     return found
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -130,35 +128,14 @@ class Pipeline(Parts):
     def _person_deploys(self) -> bool:
         from rehearsal.rules.cloud_build import connect
 
-        with self.part("A person: connects the repository, cdktf deploy foundation pipeline, tpuenv plan"):
+        with self.part("A person: connects the repository, cdktf deploy foundation pipeline"):
             connect(self.world.cloud, self.environment.settings.build_repository)
             run = self.cdktf("deploy", PROTECTED, "foundation", "pipeline")
             if run.code:
                 self.failed(run, "foundation and pipeline could not be deployed")
                 return False
-            # Terraform makes the empty state of a stack when it first meets it, which the plan account may not.
-            if self._person("plan", "--output", str(self.world.output)):
-                return False
             self.commit = self.builds.commit(project.ROOT, changed=self.changed)
         return True
-
-    def _person(self, *arguments: str) -> int:
-        """Another command of tpuenv, by the person who administers the project; a problem if it fails."""
-        done = subprocess.run(
-            [sys.executable, "-m", "cli", *arguments],
-            cwd=project.ROOT,
-            env=self.world.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            self.wrong(f"tpuenv {arguments[0]} failed\n{done.stdout[-4000:]}")
-        else:
-            print(f"  tpuenv {arguments[0]}: ok")
-        return done.returncode
 
     def _pull_request(self) -> Ran | None:
         """The plan build of a pull request, if there is one and it succeeds."""

@@ -89,6 +89,13 @@ def stacks(clients: Clients, names: Names) -> list[str]:
         return sorted({match[1] for match in matched if match})
 
 
+def exists(clients: Clients, names: Names, stack: str) -> bool:
+    """Whether there is a present state of the stack. Raises Failed."""
+    with _asking(clients, names, f"read the state of {stack}", "get"):
+        found: bool = _blob(clients, names, stack).exists(retry=clients.retry, timeout=clients.patience.answer)
+    return found
+
+
 def versions(clients: Clients, names: Names, stack: str) -> list[Version]:
     """All that the bucket keeps of a stack's state, newest first. Raises Failed."""
     name = locks.state_name(names, stack)

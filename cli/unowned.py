@@ -121,7 +121,8 @@ def _alone(copy: Stack, one: Object) -> str | None:
     # With an address it is the plan that failed, for which the object had been read before.
     if one.address in importing or any(each.get("address") == one.address for each in errors):
         return None
-    if errors and all(_NOT_FOUND.search(f"{each['summary']} {each.get('detail')}") for each in errors):
+    told = [f"{each['summary']} {each.get('detail')}" for each in errors]
+    if told and all(_MISSING.search(each) or _NOT_FOUND.search(each) for each in told):
         return ""
     return f"{one}: it cannot be told whether it exists: {_first_line(said.errors)}"
 

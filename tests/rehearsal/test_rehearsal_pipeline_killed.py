@@ -67,7 +67,6 @@ class Deployments:
         """A person's part, a planned pull request, and a whole undisturbed deployment."""
         connect(self.world.cloud, wanted.settings.build_repository)
         assert not Parts(self.world, wanted).cdktf("deploy", PROTECTED, "foundation", "pipeline").code
-        self.person("plan")
         self.commit = self.builds.commit(project.ROOT, changed=changed)
         (build,) = self.builds.pull_request(self.commit, branch="change", base="main")
         assert self.builds.run(build).status == "SUCCESS"
@@ -221,8 +220,10 @@ def end_at(deployments: Deployments, number: int, how: signal.Signals) -> Ran:
             time.sleep(0.002)
         if how == signal.SIGTERM:
             cancelled.set()
-        else:
-            kill_all(deployments.world)
+            return
+        # The first writes are Cloud Build's own, before there is a step to kill.
+        while not kill_all(deployments.world) and not over.is_set():
+            time.sleep(0.002)
 
     watching = threading.Thread(target=watch)
     watching.start()
@@ -234,12 +235,14 @@ def end_at(deployments: Deployments, number: int, how: signal.Signals) -> Ran:
     return ran
 
 
-def kill_all(world: World) -> None:
+def kill_all(world: World) -> int:
     """All processes of the build's steps at once. Steps and Terraform lead sessions of their own, unlike the server."""
     leaders = [pid for pid in processes.recorded(world.processes) if os.getpgid(pid) == pid]
-    for pid in {each for leader in leaders for each in processes.family(leader)}:
+    family = {each for leader in leaders for each in processes.family(leader)}
+    for pid in family:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+    return len(family)
 
 
 def differences(found: dict[tuple[str, str], object], wanted: dict[tuple[str, str], object]) -> str:
