@@ -161,7 +161,8 @@ class Bucket:
 
     @property
     def _no_bucket(self) -> str:
-        return f"{_BUCKET}{self.name}: there is no such bucket; the pipeline stack makes it: `tpuenv deploy pipeline`"
+        made = "the pipeline stack makes it: `tpuenv deploy foundation pipeline`"
+        return f"{_BUCKET}{self.name}: there is no such bucket; {made}"
 
 
 def store(destination: str, environment: Environment) -> Store:

@@ -55,7 +55,7 @@ def test_a_record_is_kept_under_its_content_and_its_stack(cloud: Cloud) -> None:
 def test_a_bucket_that_is_not_there_is_not_taken_for_one_without_records(cloud: Cloud) -> None:
     kept = records.store("gs://other", loaded())
     for use in (lambda: kept.read(RECORD.digest, "cluster"), lambda: kept.write(RECORD)):
-        with pytest.raises(Failed, match=r"gs://other: there is no such bucket; .*tpuenv deploy pipeline"):
+        with pytest.raises(Failed, match=r"gs://other: there is no such bucket; .*tpuenv deploy foundation pipeline"):
             use()
 
 
