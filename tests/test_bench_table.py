@@ -76,6 +76,7 @@ def test_a_command_that_fails_is_told_with_its_last_words() -> None:
         seconds(refused)
 
 
+@pytest.mark.slow
 def test_a_run_tells_the_peak_memory_of_both_of_its_processes() -> None:
     settings = {"PROJECT_ID": "my-project", "TPUENV_FOLDER": os.environ["TPUENV_FOLDER"]}
     peak = memory(Command(name="main.py", words=[], settings=settings))

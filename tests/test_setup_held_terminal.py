@@ -16,6 +16,8 @@ from setup import cdktf_cli
 from setup.held_terminal import HELD_SECONDS
 from setup.steps import ROOT, Layout
 
+pytestmark = pytest.mark.slow  # a terminal is held for a second
+
 # Tells the signals it gets for half a second after the first, and frees its lock with an exit code of its own.
 PATIENT = """\
 import os, signal, sys, time

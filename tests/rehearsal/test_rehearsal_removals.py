@@ -116,6 +116,7 @@ def chips_in_use(api: Api) -> Counter[str]:
     return chips
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [students_renamed, research_renamed])
 def test_no_more_chips_are_given_than_exist_while_a_team_goes_and_another_comes(
     change: Callable[[Fleet], None], fleet: Played, synthesis: Synthesis, tmp_path: Path

@@ -17,7 +17,10 @@ from environment.services import SERVICES
 from rehearsal.world import Project, World
 from tests.rehearsal.played import CACHE
 
-pytestmark = pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on the PATH")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on the PATH"),
+]
 
 NETWORK = "projects/my-project/global/networks/net"
 SUBNET = "projects/my-project/regions/us-east5/subnetworks/sub"
