@@ -190,7 +190,13 @@ def _pipeline_conflicts(settings: Settings) -> Iterator[Problem]:
             "Pipeline) and write its name with its digest, or leave BUILD_REPOSITORY empty",
         )
     project = values.repository_parts(settings.build_repository)["project"]
-    if project not in (settings.project_id, settings.project_number):
+    if project.isdigit() and not settings.project_number:
+        yield Problem(
+            keys=("BUILD_REPOSITORY", "PROJECT_NUMBER", "PROJECT_ID"),
+            message=f"names its project by the number '{project}'; write projects/{settings.project_id}/... if that is "
+            "the number of PROJECT_ID, or set PROJECT_NUMBER to it",
+        )
+    elif project not in (settings.project_id, settings.project_number):
         yield Problem(
             keys=("BUILD_REPOSITORY", "PROJECT_ID"),
             message=f"is connected to project '{project}', and triggers of PROJECT_ID '{settings.project_id}' cannot "

@@ -61,7 +61,14 @@ def test_a_repository_that_another_project_connected_is_refused() -> None:
     assert problem.startswith("BUILD_REPOSITORY: is connected to project 'other-project', and triggers of PROJECT_ID")
     numbered = REPOSITORY.replace("my-project", "123456789012")
     assert loaded(**{**PIPELINE, "BUILD_REPOSITORY": numbered, "PROJECT_NUMBER": "123456789012"})
-    assert refused(**{**PIPELINE, "BUILD_REPOSITORY": numbered, "PROJECT_NUMBER": "999999999999"})
+    (problem,) = refused(**{**PIPELINE, "BUILD_REPOSITORY": numbered, "PROJECT_NUMBER": "999999999999"})
+    assert problem.startswith("BUILD_REPOSITORY: is connected to project '123456789012'")
+
+
+def test_a_number_that_may_be_this_project_s_is_not_called_another_project() -> None:
+    numbered = REPOSITORY.replace("my-project", "123456789012")
+    (problem,) = refused(**{**PIPELINE, "BUILD_REPOSITORY": numbered})
+    assert problem.startswith("BUILD_REPOSITORY: names its project by the number '123456789012'; write projects/my-pro")
 
 
 def test_the_triggers_region_is_the_repository_s() -> None:
