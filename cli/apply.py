@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from cli import aftermath, project, records
 from cli.failure import Failed
 from cli.planning import PIPELINE, PLAN_FILE, NotPlanned, Plan, chosen, digest, initialize, plan, record
-from cli.review import differences
+from cli.review import by_hand, differences
 from cli.terraform import OUTPUT, Stack, Terraform, synthesize
 from environment import Environment
 from environment.values import repository_parts
 
 if TYPE_CHECKING:
     from cli.cloud import Clients
-    from cli.records import Store
+    from cli.records import Record, Store
 
 NOT_REVIEWED = 3
 
@@ -29,9 +29,10 @@ _DESCRIPTION = """\
 For each stack, in their order: plans it, compares that with the record that
 `tpuenv plan --record` made of the same content, and applies that very plan if it
 does nothing that was not reviewed. A plan that differs stops it. A stack that has
-no record, or could not be planned at review, is shown and recorded, and approval is
-asked for by running the trigger again for the same commit: after that it counts as
-reviewed. Nothing to do: on to the next. The pipeline stack is left out: a person
+no record, could not be planned at review, or differs only because somebody changed
+the cloud by hand since, is shown and recorded, and approval is asked for by running
+the trigger again for the same commit: after that it counts as reviewed. Nothing to
+do: on to the next. The pipeline stack is left out: a person
 deploys it.
 
 Only one apply or destroy of an environment runs at a time; another waits for it.
@@ -165,8 +166,7 @@ class Apply:
         if planned.empty:
             return True
         reviewed = self.store.read(self.key, stack.name)
-        if reviewed is None or reviewed.not_plannable:
-            why = f"it was not plannable until {reviewed.not_plannable}" if reviewed else "there is no record of it"
+        if why := _not_reviewed(reviewed, planned):
             place = self.store.write(record(planned, self.key, self.commit))
             print(f"\n{stack.name}: not reviewed yet: {why}. The plan above is recorded now: {place}")
             return False
@@ -213,3 +213,16 @@ class Apply:
             f"Something changed since: the cloud, or another commit was deployed. Run {again}, read what it says now, "
             "then run this deploy again."
         )
+
+
+def _not_reviewed(reviewed: Record | None, planned: Plan) -> str:
+    """Why a plan has still to be shown to somebody; "" if it is to be compared with its record."""
+    if reviewed is None:
+        return "there is no record of it"
+    if reviewed.not_plannable:
+        return f"it was not plannable until {reviewed.not_plannable}"
+    if differences(reviewed=reviewed.changes, now=planned.changes) and by_hand(
+        reviewed=reviewed.changes, now=planned.changes
+    ):
+        return f"the cloud was changed since its review (commit {reviewed.commit}), and this would put it back"
+    return ""

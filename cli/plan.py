@@ -12,6 +12,7 @@ from cli.failure import Failed
 from cli.planning import PIPELINE, NotPlanned, Plan, chosen, digest, plan, record
 from cli.terraform import OUTPUT, Stack, synthesize
 from environment import Environment
+from environment.values import repository_parts
 
 _DESCRIPTION = """\
 Plans each stack with Terraform and changes nothing: what would be made, changed,
@@ -70,11 +71,25 @@ def run(args: argparse.Namespace) -> int:
     print(f"\n{_summary(plans, failed)}")
     changed = [each.stack.name for each in plans if not each.empty]
     if args.expect_no_changes and changed:
-        raise Failed(
-            f"changes: none were expected, but {', '.join(changed)} would change. If somebody changed the cloud by "
-            "hand, a deploy puts it back; if a commit was not deployed, deploy it"
-        )
+        raise Failed(f"changes: none were expected, but {', '.join(changed)} would change. {put_back(wanted)}")
     return 1 if failed else 0
+
+
+def put_back(wanted: Environment) -> str:
+    """What to do about it. A build that deploys asks anew for what its review did not have: cli/apply.py."""
+    settings = wanted.settings
+    why = "Somebody changed the cloud by hand, or a commit was not deployed."
+    if not settings.build_repository:
+        return f"{why} `tpuenv deploy` makes it what the code says"
+    # Triggers are in the region of the repository's connection: stacks/pipeline.py.
+    location = repository_parts(settings.build_repository)["location"]
+    return (
+        f"{why} To make it what the code says, run and approve the deploy:\n"
+        f"  gcloud builds triggers run {wanted.names.trigger('deploy')} --branch={settings.build_branch} "
+        f"--region={location} --project={settings.project_id}\n"
+        "A change by hand was not reviewed, so that build shows the plan above, records it, and asks for one more "
+        "approval before it puts that back. To keep the change, write it into the code"
+    )
 
 
 def _planned(wanted: Environment, stack: Stack, key: str) -> Plan:

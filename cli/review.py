@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from cli.changes import NOTHING, TAINTED, UNKNOWN, Change, Changes, Value, within
 
@@ -17,6 +18,16 @@ def differences(*, reviewed: Changes, now: Changes) -> list[str]:
     found = [line for change in now.resources for line in _of_change(before, change)]
     outputs = _unlike(reviewed.outputs, now.outputs, whole=False, before=True)
     return found + [f"output {line}" for line in outputs]
+
+
+def by_hand(*, reviewed: Changes, now: Changes) -> bool:
+    """Whether what was not reviewed is there only because somebody changed the cloud: it is to be reviewed then.
+
+    So it is where nothing was left to do at review, or where Terraform found all that differs changed behind its back.
+    """
+    drifted = {change.address for change in now.drift}
+    others = tuple(change for change in now.resources if change.address not in drifted)
+    return reviewed.empty or not differences(reviewed=reviewed, now=replace(now, resources=others))
 
 
 def _of_change(reviewed: Mapping[str, Change], now: Change) -> list[str]:

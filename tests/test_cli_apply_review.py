@@ -14,7 +14,7 @@ from plans import ADDRESS, changed, plan
 from cli.changes import Change, Changes, read
 from cli.failure import Failed
 from cli.records import Folder, Record, parse
-from cli.review import differences
+from cli.review import by_hand, differences
 
 NEW = {"name": "a", "size": 1, "labels": {"team": "x"}}
 HALF_MADE = {"action_reason": "replace_because_tainted", "actions": ("delete", "create")}
@@ -140,6 +140,31 @@ def test_a_difference_is_told(then: Changes, now: Changes, told: str) -> None:
 )
 def test_what_is_left_after_a_stop_was_reviewed(then: Changes, now: Changes) -> None:
     assert differences(reviewed=then, now=now) == []
+
+
+OTHER = {"address": "google_thing.other"}
+
+
+def found_changed(*drifted: dict[str, Any]) -> Changes:
+    """A plan that puts back one object and, where `drifted` says so, was told what changed behind Terraform's back."""
+    back = changed({"size": 9}, {"size": 4}, **OTHER)
+    return read(plan(back, drift=drifted), salt="salt")
+
+
+def test_what_somebody_changed_by_hand_since_is_still_to_be_reviewed() -> None:
+    drifted = changed({"size": 4}, {"size": 9}, **OTHER)
+    assert by_hand(reviewed=create(NEW), now=found_changed(drifted))
+    assert by_hand(reviewed=Changes(), now=found_changed()), "nothing was left to do at review"
+
+
+def test_what_differs_for_another_reason_is_not_taken_for_drift() -> None:
+    elsewhere = changed({"size": 4}, {"size": 9}, address="google_thing.third")
+    assert not by_hand(reviewed=create(NEW), now=found_changed())
+    assert not by_hand(reviewed=create(NEW), now=found_changed(elsewhere))
+    drifted = changed({"size": 4}, {"size": 9}, **OTHER)
+    both = read(plan(changed({"size": 9}, {"size": 4}, **OTHER), changed(NEW, None, actions=("delete",)),
+                     drift=(drifted,)), salt="salt")  # fmt: skip
+    assert not by_hand(reviewed=create(NEW), now=both)
 
 
 def test_another_sensitive_value_is_told_without_telling_it() -> None:

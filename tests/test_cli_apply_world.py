@@ -104,15 +104,12 @@ def test_an_environment_is_deployed_as_reviewed_and_what_could_not_be_planned_wa
     assert cloud("plan", "foundation", "--expect-no-changes") == 1
     assert "  drift: google_compute_network.network was changed behind Terraform's back" in cloud.text
     assert '      routing_mode: "GLOBAL" -> "REGIONAL"' in cloud.text
+    assert "foundation would change. Somebody changed the cloud by hand, or a commit was not deployed." in cloud.text
 
     before = cloud.world.cloud.snapshot()
-    assert cloud.apply() == 1
-    assert "foundation: not what was reviewed" in cloud.text
-    assert "google_compute_network.network: reviewed: nothing, now: change" in cloud.text
-    assert f"Run `tpuenv plan --record {cloud.records}`, read what it says now" in cloud.text
+    assert cloud.apply() == 3
+    assert "foundation: not reviewed yet: the cloud was changed since its review" in cloud.text
     assert cloud.world.cloud.snapshot() == before
-
-    assert cloud.plan("foundation") == 0
     assert cloud.apply() == 0
     assert cloud.world.cloud.get("google_compute_network", NETWORK)["routing_mode"] == "REGIONAL"  # type: ignore[index]
 
@@ -130,6 +127,20 @@ def test_the_same_content_planned_again_is_the_same_record_whatever_the_commit(c
     assert cloud.plan("foundation", COMMIT_SHA="b" * 40) == 0
     assert list(cloud.records.rglob("*.json")) == [record]
     assert json.loads(record.read_text()) == {**first, "commit": "b" * 40}
+
+
+def test_a_plan_that_does_more_than_was_reviewed_is_not_applied(cloud: Cloud) -> None:
+    assert cloud.plan("foundation") == 0
+    (path,) = cloud.records.rglob("*.json")
+    record = json.loads(path.read_text())
+    record["resources"] = [each for each in record["resources"] if each["address"] != "google_compute_network.network"]
+    path.write_text(json.dumps(record))
+    before = cloud.world.cloud.snapshot()
+    assert cloud.apply("foundation") == 1
+    assert "foundation: not what was reviewed" in cloud.text
+    assert "google_compute_network.network: reviewed: nothing, now: create" in cloud.text
+    assert f"Run `tpuenv plan --record {cloud.records}`, read what it says now" in cloud.text
+    assert cloud.world.cloud.snapshot() == before
 
 
 def test_what_nobody_planned_is_not_applied(cloud: Cloud) -> None:
