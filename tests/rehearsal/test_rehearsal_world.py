@@ -214,7 +214,7 @@ def test_terraform_is_written_down_while_it_runs(tmp_path: Path) -> None:
 
 
 # Not a shell: one whose parent ignores interrupts, as a script's `make test &` does, cannot hear them. Terraform can.
-STOPPED_IN_ORDER = """#!{python}
+STOPPED_IN_ORDER = """\
 import signal, sys, time
 
 def stop(number, frame):
@@ -243,7 +243,10 @@ def test_an_interrupted_terraform_reads_as_stopped_whatever_it_did_before(
     tmp_path: Path, parent: signal.Handlers
 ) -> None:
     with world_in(tmp_path / "w") as world:
-        (world.folder / "terraform-recorded").write_text(STOPPED_IN_ORDER.format(python=sys.executable))
+        program = tmp_path / "program.py"
+        program.write_text(STOPPED_IN_ORDER)
+        words = f"#!/bin/sh\nexec {quote(sys.executable)} {quote(str(program))}\n"
+        (world.folder / "terraform-recorded").write_text(words)
         stack = tmp_path / "queues"
         stack.mkdir()
         code = world.logs / "queues.code"
