@@ -5,14 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import environment
-from cli import project
+from cli import build_log, project
 from cli.failure import Failed
+from cli.planning import PIPELINE
 from cli.playing import FOLDER, PROTECTED, UNPROTECTED, Parts, leaving_on_signals, overrides, world_for
+from cli.progress import Progress
+from cli.terraform import synthesize
 from environment import Environment
 
 if TYPE_CHECKING:
@@ -25,9 +29,9 @@ Plays what Cloud Build does with this repository. A person deploys foundation an
 pipeline; then the steps of cloudbuild/*.yaml run as local processes, started by the
 triggers that were deployed, with the rights of their service accounts: a pull request
 is planned, a push deployed after approvals, a second pull request finds no changes;
-the drift check finds what somebody changed by hand; the environment is destroyed, but
-not on a wrong confirmation. No account, no credentials, no network, no Docker. The
-exit code is 0 only if all of that went well.
+the drift check finds what somebody changed by hand, and a deploy puts it back after an
+approval; the environment is destroyed, but not on a wrong confirmation. No account, no
+credentials, no network, no Docker. The exit code is 0 only if all of that went well.
 """
 
 _EPILOG = """\
@@ -69,12 +73,27 @@ def run(args: argparse.Namespace) -> int:
 
     from rehearsal.world import CannotStart, Lost
 
+    check_files(wanted, settings)
     world = world_for(wanted, args.folder.absolute(), {**settings, project.FOLDER: str(project.folder())})
     try:
         with leaving_on_signals(), world:
             return Pipeline(world, wanted, commit_of(settings), verbose=args.verbose).play()
     except (CannotStart, Lost) as error:
         raise Failed(str(error)) from error
+
+
+def check_files(wanted: Environment, settings: Mapping[str, str]) -> None:
+    """All of cloudbuild/ with the triggers that these settings make. Raises Failed with everything that is wrong."""
+    from rehearsal.cloudbuild.checks import problems
+    from rehearsal.cloudbuild.images import Images
+    from rehearsal.cloudbuild.triggers import TRIGGER, described
+
+    with tempfile.TemporaryDirectory() as output:
+        stacks = synthesize(Path(output), **settings)
+        (pipeline,) = [stack.configuration for stack in stacks if stack.name == PIPELINE]
+    made = [described(values) for values in pipeline["resource"][TRIGGER].values()]
+    if found := problems(project.ROOT, made, Images(builder=wanted.settings.builder_image)):
+        raise Failed("\n".join(found))
 
 
 def with_pipeline(wanted: Environment, settings: Mapping[str, str]) -> dict[str, str]:
@@ -112,6 +131,7 @@ class Pipeline(Parts):
         images = Images(builder=environment.settings.builder_image)
         self.builds: CloudBuild = CloudBuild(world=world, images=images, tell=self._tell)
         self.commit = ""
+        self._progress = Progress()
 
     def play(self) -> int:
         """All parts in order. What has to be there first is left out when it is not."""
@@ -168,25 +188,25 @@ class Pipeline(Parts):
 
     def _unchanged(self, ran: Ran) -> None:
         if not re.search(r": no changes: \S", ran.log) or re.search(r": (changes|not plannable yet|failed): ", ran.log):
-            self.wrong("the plan of what was just deployed is not empty\n" + _end(ran))
+            self.wrong("the plan of what was just deployed is not empty\n" + build_log.end(ran))
 
     def _drifts(self) -> None:
-        with self.part("The nightly drift check: nothing, a node pool that was changed by hand, nothing again"):
+        with self.part("The nightly drift check: nothing; a node pool changed by hand; put back by a deploy; nothing"):
             self._run(self._start("drift"))
             pool = next(item for item in self.world.cloud.find(_CPU_POOL) if "tpu" not in item.attributes["name"])
             most = pool.attributes["autoscaling"][0]["max_node_count"]
-
-            def by_hand(count: int) -> None:
-                self.world.cloud.change(
-                    _CPU_POOL, pool.name, lambda values: values["autoscaling"][0].update(max_node_count=count)
-                )
-
-            by_hand(most + 5)
+            self.world.cloud.change(
+                _CPU_POOL, pool.name, lambda values: values["autoscaling"][0].update(max_node_count=most + 5)
+            )
             change = f"max_node_count: {most + 5} -> {most}"
-            self._run(self._start("drift"), fails=(change,))
-            # Nobody has reviewed that a deploy would put it back: so it says so, and does not.
-            self._run(self.builds.approve(self._start("deploy")), fails=("not what was reviewed", change))
-            by_hand(most)
+            self._run(self._start("drift"), fails=(change, f"triggers run {self.environment.names.trigger('deploy')}"))
+            # Nobody has reviewed that a deploy would put it back: so it shows it, and asks.
+            ran = self._run(self.builds.approve(self._start("deploy")))
+            waiting = self.builds.waiting()
+            if ran and (change not in ran.log or "not reviewed yet" not in ran.log or len(waiting) != 1):
+                self.wrong("a deploy does not show what was changed by hand, or does not ask for approval of it")
+            for build in waiting:
+                self._run(self.builds.approve(build))
             self._run(self._start("drift"))
 
     def _refuses_to_destroy(self) -> None:
@@ -245,19 +265,23 @@ class Pipeline(Parts):
         None, and a problem, if it does not.
         """
         print(f"  build of {self._name(build)}", flush=True)
-        ran = self.builds.run(build)
+        with Progress() as self._progress:
+            ran = self.builds.run(build)
         for done in ran.steps:
             print(f"    {done.step.id_:8} {done.seconds:6.1f} s  {done.status}", flush=True)
         if fails and ran.status == "FAILURE":
             missing = [word for word in fails if word not in ran.log]
             if not missing:
-                print(f"    failed as it should: {_told(ran, fails)}", flush=True)
+                print(f"    failed as it should: {build_log.told(ran, fails)}", flush=True)
                 return ran
-            self.wrong(f"{self._name(build)}: does not say {', '.join(missing)}\n{_end(ran)}")
+            expected = ", ".join(repr(word) for word in missing)
+            self.wrong(
+                f"{self._name(build)}: {build_log.cause(ran)} (it should have failed saying {expected})\n{build_log.end(ran)}"
+            )
         elif fails:
             self.wrong(f"{self._name(build)}: should have failed, and is {ran.status}")
         elif ran.status != "SUCCESS":
-            self.wrong(f"{self._name(build)}: {ran.status}: {ran.why}\n{_end(ran)}")
+            self.wrong(f"{self._name(build)}: {ran.status}: {build_log.cause(ran)}\n{build_log.end(ran)}")
         else:
             return ran
         return None
@@ -268,11 +292,13 @@ class Pipeline(Parts):
         return trigger(self.world.cloud, build.trigger).name
 
     def _tell(self, line: str) -> None:
-        """What a build's log says of whole stacks; all of it with --verbose."""
+        """What a build's log says of whole stacks, and which step runs; all of it with --verbose."""
+        if found := re.fullmatch(r"Starting Step #\d+ - '(\w+)'", line):
+            self._progress.doing(found[1])
         if self.verbose:
-            print(f"    {line}", flush=True)
+            self._progress.line(f"    {line}")
         elif found := re.fullmatch(r"Step #\d+ - '\w+': ((?!warning)[a-z-]+: .*|Waiting for approval: .*)", line):
-            print(f"    {found[1]}", flush=True)
+            self._progress.line(f"    {found[1]}")
 
     def _environment(self) -> dict[tuple[str, str], str]:
         """What exists besides builds, logs and the state, whose lock comes and goes."""
@@ -283,12 +309,3 @@ class Pipeline(Parts):
 _BUILDS = "cloudbuild_build"
 # What a person made by hand, and what Cloud Build remembers.
 _KEPT = (_BUILDS, "google_cloudbuildv2_connection", "google_cloudbuildv2_repository")
-
-
-def _told(ran: Ran, words: Sequence[str]) -> str:
-    lines = [line for line in ran.log.splitlines() if words[0] in line]
-    return re.sub(r"^Step #\d+ - '\w+': *", "", lines[-1])
-
-
-def _end(ran: Ran) -> str:
-    return "\n".join(f"    {line}" for line in ran.log.splitlines()[-40:])

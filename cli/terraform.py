@@ -42,12 +42,15 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PATH": os.pathsep.join([beside, os.environ.get("PATH", os.defpath)])}
 
 
-def synthesize(output: Path = OUTPUT) -> list[Stack]:
-    """Runs main.py, and gives every stack in the order of its deployment. Raises Failed with what main.py said."""
+def synthesize(output: Path = OUTPUT, **settings: str) -> list[Stack]:
+    """Runs main.py, and gives every stack in the order of its deployment. `settings` win over those of the process.
+
+    Raises Failed with what main.py said.
+    """
     done = subprocess.run(
         [sys.executable, str(project.ROOT / "main.py")],
         cwd=project.ROOT,
-        env={**environment(), "CDKTF_OUTDIR": str(output)},
+        env={**environment(), **settings, "CDKTF_OUTDIR": str(output)},
         capture_output=True,
         text=True,
         check=False,

@@ -54,6 +54,7 @@ class Step:
     dir_: str = ""
     wait_for: tuple[str, ...] | None = None
     timeout: float | None = None
+    where: str = ""  # its image, as problems name it: file:line: key
 
     @property
     def label(self) -> str:
@@ -79,6 +80,7 @@ class Config:
     tags: tuple[str, ...] = ()
     dynamic: bool = False
     substitutions: Mapping[str, str] = field(default_factory=dict)
+    declared_at: str = ""  # its substitutions, as problems name them: file:line
 
     def texts(self) -> Iterator[str]:
         """All in which substitutions are made."""
@@ -90,7 +92,9 @@ class Config:
         """The file for one build, with what its trigger gives. Raises NotABuild for a substitution it does not know."""
         unknown = sorted(given.keys() - self.substitutions.keys())
         if unknown:
-            raise NotABuild([f"{self.file}: substitutions: {name} is given and not declared" for name in unknown])
+            raise NotABuild(
+                [f"{self.declared_at}: substitutions: {name} is given and not declared" for name in unknown]
+            )
         try:
             values = resolved({**self.substitutions, **given}, built_in, dynamic=self.dynamic)
         except ValueError as error:
@@ -110,6 +114,7 @@ class Config:
                 dir_=substituted(step.dir_, values),
                 wait_for=step.wait_for,
                 timeout=step.timeout,
+                where=step.where,
             )
             for step in self.steps
         )
@@ -124,21 +129,30 @@ class Config:
             tags=fill(self.tags),
             dynamic=self.dynamic,
             substitutions=values,
+            declared_at=self.declared_at,
         )
 
 
 def read(path: Path) -> Config:
     """The file's build. Raises NotABuild."""
-    reader = _Reader(path.name)
-    try:
-        config = reader.config(parse(path.read_text(encoding="utf-8")))
-    except NotYaml as error:
-        raise NotABuild([f"{path.name}:{error.line}: the file {error}"]) from None
-    except OSError as error:
-        raise NotABuild([f"{path}: cannot be read: {error.strerror or error}"]) from error
-    if reader.problems:
-        raise NotABuild(reader.problems)
+    config, problems = look(path, name=path.name)
+    if problems:
+        raise NotABuild(problems)
     return config
+
+
+def look(path: Path, *, name: str) -> tuple[Config, list[str]]:
+    """What of the file can be understood, and all that is wrong with it; `name` is what problems call the file."""
+    reader = _Reader(name)
+    nothing = Config(file=name, steps=())
+    try:
+        return reader.config(parse(path.read_text(encoding="utf-8"))), reader.problems
+    except NotYaml as error:
+        return nothing, [f"{name}:{error.line}: the file {error}"]
+    except UnicodeDecodeError:
+        return nothing, [f"{name}: is not text in UTF-8"]
+    except OSError as error:
+        return nothing, [f"{name}: cannot be read: {error.strerror or error}"]
 
 
 class _Reader:
@@ -164,6 +178,7 @@ class _Reader:
             tags=self._texts(found.get("tags")),
             dynamic=self._flag(options.get("dynamicSubstitutions")),
             substitutions=self._substitutions(found.get("substitutions")),
+            declared_at=f"{self.file}:{found.get('substitutions', root).line}",
         )
         for step in steps:
             if step.timeout and step.timeout > timeout:
@@ -215,6 +230,7 @@ class _Reader:
             # An empty list is as good as none.
             wait_for=tuple(other for other in waits if other != _START) if waits else None,
             timeout=self._seconds(found.get("timeout")),
+            where=self._place(found.get("name", item)),
         )
 
     def _check_substitutions(self, config: Config, where: Value) -> None:
@@ -299,4 +315,7 @@ class _Reader:
         return float(found[1])
 
     def _wrong(self, value: Value, message: str) -> None:
-        self.problems.append(f"{self.file}:{value.line}: {value.path + ': ' if value.path else ''}{message}")
+        self.problems.append(f"{self._place(value)}: {message}")
+
+    def _place(self, value: Value) -> str:
+        return f"{self.file}:{value.line}: {value.path}" if value.path else f"{self.file}:{value.line}"

@@ -29,7 +29,7 @@ class Images:
     def program(self, image: str, entrypoint: str) -> Path:
         """The program that starts a step. Raises NoSuchImage."""
         if image == DOCKER:
-            raise NoSuchImage(f"{image}: needs Docker, which is not played; the file is read and checked only")
+            raise NoSuchImage(f"{image}: needs Docker, which is not played; only the builder image, {self.builder}, is")
         if not _DIGEST.fullmatch(image):
             raise NoSuchImage(f"{image or 'a step without an image'}: is not an image by its digest (...@sha256:...)")
         if image != self.builder:

@@ -37,7 +37,7 @@ class Trigger:
 
 def triggers(cloud: Cloud) -> list[Trigger]:
     """All that exist, in the order in which they were made."""
-    return [_trigger(item.name, item.attributes) for item in cloud.find(TRIGGER)]
+    return [described(item.attributes, path=item.name) for item in cloud.find(TRIGGER)]
 
 
 def trigger(cloud: Cloud, name: str) -> Trigger:
@@ -53,7 +53,8 @@ def started_by(cloud: Cloud, event: str, branch: str) -> list[Trigger]:
     return [each for each in triggers(cloud) if (found := getattr(each, event)) and re.search(found, branch)]
 
 
-def _trigger(path: str, values: Attributes) -> Trigger:
+def described(values: Attributes, *, path: str = "") -> Trigger:
+    """The trigger of the resource's attributes, or of what a stack says of it before it is made."""
     event, source = one(values, "repository_event_config"), one(values, "git_file_source")
     return Trigger(
         path=path,

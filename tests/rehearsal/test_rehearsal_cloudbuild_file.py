@@ -55,7 +55,7 @@ def test_a_built_in_without_a_value_is_empty(tmp_path: Path) -> None:
 
 
 def test_a_value_that_is_given_and_not_declared_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(NotABuild, match=r"build.yaml: substitutions: _OTHER is given and not declared"):
+    with pytest.raises(NotABuild, match=r"build.yaml:7: substitutions: _OTHER is given and not declared"):
         config(tmp_path, GOOD).filled({"_OTHER": "x"}, {})
 
 

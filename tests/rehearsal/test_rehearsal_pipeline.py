@@ -56,6 +56,24 @@ def test_a_fleet_is_committed_with_the_settings(tmp_path: Path, monkeypatch: pyt
     assert commit_of({})["fleet.yaml"] == "tpu_pools: {}\n"
 
 
+def test_all_build_files_are_checked_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "checkout"
+    shutil.copytree(project.ROOT / "cloudbuild", root / "cloudbuild")
+    (root / "main.py").symlink_to(project.ROOT / "main.py")
+    for name, old, new in (("builder", "timeout: 3600s", "timeouts: 3"), ("drift", "${_BUILDER}", "alpine:latest")):
+        path = root / "cloudbuild" / f"{name}.yaml"
+        path.write_text(path.read_text().replace(old, new))
+    monkeypatch.setenv(project.FOLDER, str(published.folder(tmp_path)))
+    monkeypatch.setattr(project, "ROOT", root)
+    assert main(["rehearse-pipeline", "--folder", str(tmp_path / "w")]) == 1
+    told = capsys.readouterr().err
+    assert "cloudbuild/builder.yaml:16: timeouts: is not played" in told
+    assert "cloudbuild/drift.yaml:5: steps[0].name: alpine:latest: is not an image by its digest" in told
+    assert not (tmp_path / "w").exists()
+
+
 @pytest.mark.slow
 @needs_terraform
 def test_a_pull_request_whose_tests_fail_is_not_planned_and_nothing_goes_on(
