@@ -275,9 +275,8 @@ class Pipeline(Parts):
                 print(f"    failed as it should: {build_log.told(ran, fails)}", flush=True)
                 return ran
             expected = ", ".join(repr(word) for word in missing)
-            self.wrong(
-                f"{self._name(build)}: {build_log.cause(ran)} (it should have failed saying {expected})\n{build_log.end(ran)}"
-            )
+            why = f"{build_log.cause(ran)} (it should have failed saying {expected})"
+            self.wrong(f"{self._name(build)}: {why}\n{build_log.end(ran)}")
         elif fails:
             self.wrong(f"{self._name(build)}: should have failed, and is {ran.status}")
         elif ran.status != "SUCCESS":
