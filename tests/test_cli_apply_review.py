@@ -11,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from plans import ADDRESS, changed, plan
 
+from cli import main
 from cli.changes import Change, Changes, read
 from cli.failure import Failed
 from cli.records import Folder, Record, parse
@@ -142,17 +143,17 @@ def test_what_is_left_after_a_stop_was_reviewed(then: Changes, now: Changes) -> 
     assert differences(reviewed=then, now=now) == []
 
 
-OTHER = {"address": "google_thing.other"}
+OTHER = "google_thing.other"
 
 
 def found_changed(*drifted: dict[str, Any]) -> Changes:
     """A plan that puts back one object and, where `drifted` says so, was told what changed behind Terraform's back."""
-    back = changed({"size": 9}, {"size": 4}, **OTHER)
+    back = changed({"size": 9}, {"size": 4}, address=OTHER)
     return read(plan(back, drift=drifted), salt="salt")
 
 
 def test_what_somebody_changed_by_hand_since_is_still_to_be_reviewed() -> None:
-    drifted = changed({"size": 4}, {"size": 9}, **OTHER)
+    drifted = changed({"size": 4}, {"size": 9}, address=OTHER)
     assert by_hand(reviewed=create(NEW), now=found_changed(drifted))
     assert by_hand(reviewed=Changes(), now=found_changed()), "nothing was left to do at review"
 
@@ -161,8 +162,8 @@ def test_what_differs_for_another_reason_is_not_taken_for_drift() -> None:
     elsewhere = changed({"size": 4}, {"size": 9}, address="google_thing.third")
     assert not by_hand(reviewed=create(NEW), now=found_changed())
     assert not by_hand(reviewed=create(NEW), now=found_changed(elsewhere))
-    drifted = changed({"size": 4}, {"size": 9}, **OTHER)
-    both = read(plan(changed({"size": 9}, {"size": 4}, **OTHER), changed(NEW, None, actions=("delete",)),
+    drifted = changed({"size": 4}, {"size": 9}, address=OTHER)
+    both = read(plan(changed({"size": 9}, {"size": 4}, address=OTHER), changed(NEW, None, actions=("delete",)),
                      drift=(drifted,)), salt="salt")  # fmt: skip
     assert not by_hand(reviewed=create(NEW), now=both)
 
@@ -202,3 +203,12 @@ def test_a_record_takes_the_place_of_an_older_one_whole(tmp_path: Path) -> None:
     assert found is not None
     assert (found.commit, found.changes.resources) == ("two", (resource,))
     assert [path.name for path in (tmp_path / "new" / "d").iterdir()] == ["s.json"]
+
+
+def test_a_folder_of_records_that_is_not_there_is_refused_and_not_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PROJECT_ID", "some-project")
+    assert main(["apply", "--reviewed", str(tmp_path / "typo")]) == 1
+    assert f"--reviewed: '{tmp_path / 'typo'}' is no folder here" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
