@@ -43,7 +43,7 @@ def _of_file(config: Config, trigger: Trigger | None, images: Images) -> Iterato
         yield from wrong.problems
         return
     for written, step in zip(config.steps, filled.steps, strict=True):
-        if trigger is None and step.name == DOCKER:
+        if not written.name or (trigger is None and step.name == DOCKER):
             continue
         try:
             images.program(step.name, step.entrypoint)

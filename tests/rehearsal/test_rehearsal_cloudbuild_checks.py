@@ -101,6 +101,11 @@ def test_what_the_trigger_gives_has_to_be_declared(checkout: Path, triggers: lis
     )
 
 
+def test_a_step_without_an_image_is_told_once(checkout: Path, triggers: list[Trigger]) -> None:
+    edit(checkout, "plan.yaml", "  name: ${_BUILDER}\n", "")
+    assert told(checkout, triggers) == ["cloudbuild/plan.yaml:4: steps[0]: names no image"]
+
+
 def test_a_file_that_a_trigger_runs_has_to_be_there(checkout: Path, triggers: list[Trigger]) -> None:
     (checkout / "cloudbuild" / "drift.yaml").unlink()
     assert told(checkout, triggers) == ["cloudbuild/drift.yaml: is not there, and trigger tpu-drift runs it"]
