@@ -36,7 +36,7 @@ _GOOGLE = {
 
 # Nothing of these is ours to find: the first are objects of Terraform alone, the second the project's own, which
 # `tpuenv bootstrap` switches on and a deploy takes into the state as they are.
-_NOT_OURS = ("terraform_data", "google_project_service")
+NOT_OURS = ("terraform_data", "google_project_service")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +115,7 @@ def planned(plan: Mapping[str, Any], configuration: Mapping[str, Any]) -> list[P
     return [
         Planned(address=each["address"], type_=each["type"], values={**places, **_known(each["change"])})
         for each in plan.get("resource_changes", ())
-        if each["mode"] == "managed" and each["change"]["actions"] == ["create"] and each["type"] not in _NOT_OURS
+        if each["mode"] == "managed" and each["change"]["actions"] == ["create"] and each["type"] not in NOT_OURS
     ]
 
 
@@ -164,6 +164,6 @@ def _kubernetes(metadata: Sequence[Mapping[str, Any]]) -> str | None:
 
 def has_answer(type_: str) -> bool:
     """Whether this knows what to do about a resource type."""
-    by_name = ("kubernetes_manifest", "helm_release", *_GOOGLE, *LISTED, *_NOT_OURS)
+    by_name = ("kubernetes_manifest", "helm_release", *_GOOGLE, *LISTED, *NOT_OURS)
     typed = re.fullmatch(r"kubernetes_(namespace|service_account|(cluster_)?role(_binding)?)_v1", type_)
     return type_ in by_name or typed is not None

@@ -19,13 +19,14 @@ def mend(clients: Clients, names: Names, stack: Stack, dialog: Dialog, *, locked
     """Whether the stack's state can be worked with: it is whole now, or there is none and never was. Raises Failed."""
     found = states.versions(clients, names, stack.name)
     live = next((version for version in found if version.live), None)
-    lost = live is None or live.state is None or _begun_anew(live.state, found)
+    lost = live is None or live.state is None or states.last_good(found) is not live
     dialog.say(f"  {stack.name}: {_told(found, live, lost=lost)}")
     if locked:
         return live is None or live.state is not None
-    if _brought_in(clients, names, stack, dialog, found if not lost else _before(found, live)) or not lost:
+    good = states.last_good([version for version in found if version is not live])
+    before = found[found.index(good) :] if good is not None else ()
+    if _brought_in(clients, names, stack, dialog, before if lost else found) or not lost:
         return True
-    good = states.last_good(_before(found, live))
     if good is not None:
         if dialog.ask(f"Put back the last whole version, {good}?"):
             serial = states.restore(clients, names, stack.name, good, another_lineage=True)
@@ -43,17 +44,10 @@ def mend(clients: Clients, names: Names, stack: Stack, dialog: Dialog, *, locked
     return False
 
 
-def _before(found: Sequence[Version], live: Version | None) -> list[Version]:
-    return [version for version in found if version is not live]
-
-
-def _begun_anew(state: State, found: Sequence[Version]) -> bool:
-    """Where there is no state, Terraform writes an empty one, of another lineage than the one that is lost.
-
-    After a destroy the state is empty as well, but of the same lineage.
-    """
-    good = next((version.state for version in found if version.state is not None and not version.live), None)
-    return not state.addresses and good is not None and bool(good.addresses) and good.lineage != state.lineage
+def damaged(clients: Clients, names: Names, stack: Stack) -> str:
+    """That the stack's present state is of no use to Terraform, in a line; "" when it is. Raises Failed."""
+    live = next((version for version in states.versions(clients, names, stack.name) if version.live), None)
+    return f"{stack.name}: its state is damaged: {live.problem}" if live is not None and live.state is None else ""
 
 
 def _told(found: Sequence[Version], live: Version | None, *, lost: bool) -> str:
@@ -62,8 +56,11 @@ def _told(found: Sequence[Version], live: Version | None, *, lost: bool) -> str:
     if live.state is None:
         return f"its state is damaged: {live.problem}"
     if lost:
-        return "its state is gone; there is an empty one, begun anew"
-    return f"serial {live.state.serial}, {len(live.state.addresses)} resources"
+        owning = f"only {', '.join(live.state.addresses)}" if live.state.addresses else "nothing"
+        return f"its state is gone; there is one begun anew, which holds {owning}"
+    kept = states.beside(found, live)
+    more = f"; of another lineage, from before it was begun anew, version {kept} is kept" if kept else ""
+    return f"serial {live.state.serial}, {len(live.state.addresses)} resources{more}"
 
 
 def _brought_in(clients: Clients, names: Names, stack: Stack, dialog: Dialog, found: Sequence[Version]) -> bool:

@@ -15,6 +15,7 @@ from google.cloud.storage import Blob
 from cli import locks
 from cli.cloud import Clients
 from cli.failure import Failed
+from cli.import_ids import NOT_OURS
 from environment.names import Names
 
 _ROLE = "roles/storage.objectUser"
@@ -27,6 +28,11 @@ class State:
     lineage: str
     serial: int
     addresses: tuple[str, ...]
+
+    @property
+    def owned(self) -> tuple[str, ...]:
+        """The addresses of what exists in the cloud, without what Terraform itself keeps there, as the guard is."""
+        return tuple(each for each in self.addresses if _type(each) not in NOT_OURS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +78,10 @@ def _address(resource: dict[str, Any], instance: dict[str, Any]) -> str:
     start = f"{resource['module']}." if resource.get("module") else ""
     key = f"[{json.dumps(instance['index_key'])}]" if "index_key" in instance else ""
     return f"{start}{resource['type']}.{resource['name']}{key}"
+
+
+def _type(address: str) -> str:
+    return re.sub(r"^(module\.[^.]+\.)*", "", address).partition(".")[0]
 
 
 def stacks(clients: Clients, names: Names) -> list[str]:
@@ -138,8 +148,27 @@ def _version(clients: Clients, blob: Any, live: bool) -> Version:
 
 
 def last_good(found: Sequence[Version]) -> Version | None:
-    """The newest version that is a whole state."""
-    return next((version for version in found if version.state is not None), None)
+    """The newest whole version, of these newest first; but the one before it where a state was begun anew.
+
+    Where there is no state, Terraform writes an empty one, of another lineage than the one that is lost; a deploy that
+    fails then adds the guard. After a destroy the state is empty as well, but of the lineage that owned something.
+    """
+    whole = [(version, version.state) for version in found if version.state is not None]
+    if not whole:
+        return None
+    newest, present = whole[0]
+    if any(state.owned for _, state in whole if state.lineage == present.lineage):
+        return newest
+    return next((version for version, state in whole if state.owned), newest)
+
+
+def beside(found: Sequence[Version], live: Version) -> Version | None:
+    """The newest version of another lineage that owns what the present state does not own, if one is kept."""
+    if live.state is None:
+        return None
+    lineage, owned = live.state.lineage, set(live.state.owned)
+    other = next((each for each in found if each.state is not None and each.state.lineage != lineage), None)
+    return other if other is not None and other.state is not None and set(other.state.owned) - owned else None
 
 
 def restore(clients: Clients, names: Names, stack: str, version: Version, *, another_lineage: bool = False) -> int:
