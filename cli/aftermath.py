@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Sequence
 
-from cli.explain import explain
+from cli.explain import KILLED, explain
 from cli.terraform import Stack
 from environment import Environment
 
-# Of a lock, of Google and Kubernetes about a name, of the backend about its bucket.
-_FOR_RECOVER = re.compile(r"state lock|Error 409|already ?exists|bucket doesn't exist|cannot re-use a name", re.I)
+# Of a lock, of Google and Kubernetes about a name, of the backend about its bucket
+# and of Terraform about a state that it cannot read.
+_FOR_RECOVER = re.compile(
+    r"state lock|Error 409|already ?exists|bucket doesn't exist|cannot re-use a name|state file format", re.IGNORECASE
+)
 
 
-def told(environment: Environment, stacks: Sequence[Stack], output: str) -> str:
-    """Paragraphs to put after the failure's own words; "" when there is nothing to add. The stacks are synthesized."""
-    parts = [explain(output) or ""]
-    if _FOR_RECOVER.search(output):
+def told(environment: Environment, stacks: Sequence[Stack], output: str, *, code: int = 1) -> str:
+    """Paragraphs to put after the failure's own words; "" when there is nothing to add.
+
+    The stacks are synthesized; `code` is that of Terraform's process, -9 where it was killed.
+    """
+    killed = code == -signal.SIGKILL
+    parts = [KILLED if killed else "", explain(output) or ""]
+    if killed or _FOR_RECOVER.search(output):
         parts.append(found(environment, stacks))
     return "".join(f"\n\n{part}" for part in parts if part)
 

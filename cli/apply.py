@@ -74,7 +74,7 @@ def add_waiting(parser: argparse._ActionsContainer) -> None:
     """The options about locks."""
     parser.add_argument(
         "--wait",
-        type=_seconds,
+        type=seconds,
         default="60m",
         metavar="TIME",
         help="how long to wait for another apply or destroy of this environment (default: 60m)",
@@ -94,7 +94,8 @@ def _duration(text: str) -> str:
     return text
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """Of a time as it is typed: 90s, 10m or 1h."""
     return float(_duration(text)[:-1]) * {"s": 1, "m": 60, "h": 3600}[text[-1]]
 
 
@@ -102,6 +103,11 @@ def run(args: argparse.Namespace) -> int:
     wanted = project.real()
     if PIPELINE in args.stacks:
         raise Failed(f"{PIPELINE}: a build must not change its own identity; a person does: `tpuenv deploy {PIPELINE}`")
+    if not args.reviewed.startswith("gs://") and not Path(args.reviewed).is_dir():
+        raise Failed(
+            f"--reviewed: '{args.reviewed}' is no folder here, so nothing in it was reviewed; name gs://BUCKET, or the "
+            "folder that `tpuenv plan --record` wrote to"
+        )
     # Not before the settings are known to be good: Google's libraries take a second to load.
     from cli import environment_lock
     from cli.cloud import connect
@@ -121,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
         trigger=args.ask,
         lock_timeout=args.lock_timeout,
     )
-    info = f"commit {work.commit}"
+    info = environment_lock.info(work.commit)
     try:
         with environment_lock.held(clients, wanted.names, operation="apply", info=info, wait=args.wait):
             return work.run()
@@ -170,6 +176,7 @@ class Apply:
             place = self.store.write(record(planned, self.key, self.commit))
             print(f"\n{stack.name}: not reviewed yet: {why}. The plan above is recorded now: {place}")
             return False
+        assert reviewed is not None
         if found := differences(reviewed=reviewed.changes, now=planned.changes):
             raise Failed(self._different(stack, reviewed.commit, found))
         self._apply(terraform, planned)
@@ -182,9 +189,10 @@ class Apply:
             "apply", "-input=false", "-no-color", f"-lock-timeout={self.lock_timeout}", PLAN_FILE, shown=True
         )
         if done.returncode:
+            told = aftermath.told(self.environment, [stack], done.stdout, code=done.returncode)
             raise Failed(
                 f"\n{stack.name}: Terraform stopped before all of it was applied. What was made is in the state, and "
-                f"the next apply goes on from there.{aftermath.told(self.environment, [stack], done.stdout)}"
+                f"the next apply goes on from there.{told}"
             )
 
     def _ask(self, stack: Stack) -> int:

@@ -1,13 +1,14 @@
 """One apply or destroy of an environment at a time: a lock in the state bucket, beside the stacks' states.
 
 Terraform locks one stack's state while it works on that; this lock is held over all stacks. It is made as Terraform's
-own are, an object that is written only if there is none, with the same fields.
+own are, an object that is written only if there is none, with the same fields, and the id of the process.
 """
 
 from __future__ import annotations
 
 import getpass
 import json
+import os
 import signal
 import socket
 import time
@@ -83,17 +84,24 @@ def release(clients: Clients, names: Names, held: Holder) -> bool:
     return True
 
 
+def info(commit: str) -> str:
+    """What tells one run from another: its commit, and in a build of Cloud Build the build's id."""
+    build = os.environ.get("BUILD_ID")
+    return f"commit {commit}" + (f", build {build}" if build else "")
+
+
 @contextmanager
 def held(clients: Clients, names: Names, *, operation: str, info: str, wait: float) -> Iterator[None]:
     """Holds the lock inside, and waits at most `wait` seconds for it. Raises Locked, naming the holder, after that."""
     id_ = str(uuid.uuid4())
-    fields = {
+    fields: dict[str, str | int] = {
         "ID": id_,
         "Operation": operation,
         "Info": info,
         "Who": f"{getpass.getuser()}@{socket.gethostname()}",
         "Created": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "Path": f"gs://{names.state_bucket}/{object_name(names)}",
+        "Process": os.getpid(),
     }
     try:
         _acquire(clients, names, fields, wait)
@@ -106,7 +114,7 @@ def held(clients: Clients, names: Names, *, operation: str, info: str, wait: flo
                 release(clients, names, ours)
 
 
-def _acquire(clients: Clients, names: Names, fields: Mapping[str, str], wait: float) -> None:
+def _acquire(clients: Clients, names: Names, fields: Mapping[str, str | int], wait: float) -> None:
     began = time.monotonic()
     said = began - clients.patience.line
     while not _write(clients, names, fields):
@@ -129,7 +137,7 @@ def _acquire(clients: Clients, names: Names, fields: Mapping[str, str], wait: fl
         time.sleep(min(clients.patience.poll, max(wait - waited, 0.1)))
 
 
-def _write(clients: Clients, names: Names, fields: Mapping[str, str]) -> bool:
+def _write(clients: Clients, names: Names, fields: Mapping[str, str | int]) -> bool:
     """Whether the lock was free, and is now ours."""
     with _asking(clients, names, "make"):
         try:
@@ -144,8 +152,9 @@ def _write(clients: Clients, names: Names, fields: Mapping[str, str]) -> bool:
             return False
         except NotFound as error:
             raise Failed(
-                f"No state bucket: gs://{names.state_bucket} is not there. An administrator makes it, once per "
-                "project: `tpuenv bootstrap`. If there was one, `tpuenv recover` finds what it knew of"
+                f"No state bucket: gs://{names.state_bucket} is not there. If there was one, do not make another: "
+                "`tpuenv recover` says how Google gives it back. Only for a project that never had one, an "
+                "administrator makes it: `tpuenv bootstrap`"
             ) from error
     return True
 

@@ -18,6 +18,11 @@ _CHANGED = (
     "SERVICES_CIDR)"
 )
 
+KILLED = (
+    "Killed: Terraform was ended, by somebody or for want of memory, before it could save its state and free its lock. "
+    "What it made may be in no state. This looks, and puts it right:\n  tpuenv recover"
+)
+
 
 def explain(terraform_output: str) -> str | None:
     """What to do about the errors in the output of Terraform, or of cdktf around it. None: nothing that is known.
@@ -29,6 +34,8 @@ def explain(terraform_output: str) -> str | None:
     found = [
         _protected(flat),
         *_locked(text),
+        _killed(flat),
+        _damaged(flat),
         _stale(flat),
         _no_bucket(flat),
         _api_off(flat),
@@ -104,8 +111,25 @@ def _no_bucket(flat: str) -> str | None:
     if "storage: bucket doesn't exist" not in flat:
         return None
     return (
-        "No state bucket: Terraform keeps its state in a bucket that is not there yet. An administrator makes it, once "
-        "per project:\n  tpuenv bootstrap"
+        "No state bucket: the bucket that Terraform keeps its state in is not there. If there was one, Google gives it "
+        "back for some days, with all states, as long as there is no new one of its name:\n"
+        "  gcloud storage buckets list --soft-deleted\n"
+        "  gcloud storage restore gs://BUCKET#GENERATION\n"
+        "Only for a project that never had one, an administrator makes it:\n  tpuenv bootstrap"
+    )
+
+
+def _killed(flat: str) -> str | None:
+    """A shell's and cdktf's way to tell of signal 9."""
+    return KILLED if re.search(r"Terraform CLI failed with exit code 137\b", flat) else None
+
+
+def _damaged(flat: str) -> str | None:
+    if not re.search(r"Unsupported state file format|in state: State contains", flat):
+        return None
+    return (
+        "Damaged: Terraform cannot read the state. The bucket keeps older versions; this puts the last whole one "
+        "back:\n  tpuenv recover"
     )
 
 

@@ -8,7 +8,7 @@ import os
 import re
 import socket
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -24,16 +24,13 @@ from environment.names import Names
 
 _ROLE = "roles/storage.objectUser"
 
-# Younger than this, whoever holds a lock may well be at work still.
-_YOUNG_SECONDS = 15 * 60
-
 _PLACE = "GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lock:
     """A lock that is held. `stack` is empty for the environment's own; `generation` is Cloud Storage's, of this lock
-    and no later one.
+    and no later one. `info` is what the holder says about itself, `process` its id, where it tells that.
     """
 
     object_name: str
@@ -43,10 +40,13 @@ class Lock:
     who: str
     operation: str
     created: str
+    info: str = ""
+    process: int | None = None
 
     def __str__(self) -> str:
         what = f"the state of {self.stack}" if self.stack else "the environment"
-        return f"{what} is held by {self.who}, {self.operation}, since {self.created}{self._age}"
+        info = f"; {self.info}" if self.info else ""
+        return f"{what} is held by {self.who}, {self.operation}, since {self.created}{self._age}{info}"
 
     @property
     def seconds(self) -> float | None:
@@ -59,9 +59,14 @@ class Lock:
         aware = since if since.tzinfo else since.replace(tzinfo=timezone.utc)
         return (datetime.now(timezone.utc) - aware).total_seconds()
 
+    def younger(self, seconds: float) -> bool:
+        """Whether it was taken less than that long ago; one that does not say when was taken just now."""
+        return max(self.seconds or 0, 0) < seconds
+
     @property
-    def young(self) -> bool:
-        return self.seconds is not None and self.seconds < _YOUNG_SECONDS
+    def here(self) -> bool:
+        """Whether somebody took it on this machine, where a process can be looked for."""
+        return self.who.endswith(f"@{socket.gethostname()}")
 
     @property
     def ours(self) -> bool:
@@ -125,6 +130,8 @@ def _lock(object_name: str, stack: str, generation: int, text: bytes) -> Lock:
         who=str(fields.get("Who") or "somebody"),
         operation=str(fields.get("Operation") or "an unknown operation").removeprefix("OperationType").lower(),
         created=str(fields.get("Created") or "an unknown time"),
+        info=str(fields.get("Info") or ""),
+        process=process if isinstance(process := fields.get("Process"), int) else None,
     )
 
 
@@ -168,14 +175,22 @@ def taken(clients: Clients, names: Names, stack: str, *, operation: str) -> Iter
 
 
 def living(lock: Lock, names: Names, *, processes: Path = Path("/proc")) -> list[int]:
-    """The process ids of Terraforms on this machine that work on the locked state; none where that cannot be seen."""
-    if not lock.who.endswith(f"@{socket.gethostname()}") or not lock.stack:
+    """The process ids on this machine that work with the lock; none where that cannot be seen.
+
+    Those are Terraforms on the locked state; for the environment's lock its holder, and Terraforms on any state of it.
+    """
+    if not lock.here:
         return []
-    wanted = {"bucket": names.state_bucket, "prefix": f"{names.state_prefix}/{lock.stack}"}
-    return [int(each.name) for each in sorted(processes.glob("[0-9]*")) if _works_on(each, wanted)]
+    prefixes = re.compile(re.escape(names.state_prefix) + "/" + (re.escape(lock.stack) or "[^/]+"))
+    found = [
+        int(each.name)
+        for each in sorted(processes.glob("[0-9]*"))
+        if _works_on(each, names.state_bucket, prefixes) or (int(each.name) == lock.process and _is_ours(each))
+    ]
+    return [pid for pid in found if pid != os.getpid()]
 
 
-def _works_on(process: Path, wanted: Mapping[str, str]) -> bool:
+def _works_on(process: Path, bucket: str, prefixes: re.Pattern[str]) -> bool:
     """By the configuration in its folder, and the place of Cloud Storage in its environment."""
     try:
         program = (process / "cmdline").read_bytes().split(b"\0")[0]
@@ -183,9 +198,18 @@ def _works_on(process: Path, wanted: Mapping[str, str]) -> bool:
             return False
         backend = json.loads((process / "cwd" / "cdk.tf.json").read_text())["terraform"]["backend"]["gcs"]
         place = _variable((process / "environ").read_bytes().split(b"\0"))
+        works = backend["bucket"] == bucket and prefixes.fullmatch(backend["prefix"]) is not None
     except (OSError, ValueError, KeyError, TypeError):
         return False
-    return bool(backend == {**backend, **wanted}) and place == os.environ.get(_PLACE, "")
+    return works and place == os.environ.get(_PLACE, "")
+
+
+def _is_ours(process: Path) -> bool:
+    """Not another one that has got the id since."""
+    try:
+        return bool(re.search(rb"\b(cli|tpuenv)\b", (process / "cmdline").read_bytes()))
+    except OSError:
+        return False
 
 
 def _variable(environ: Sequence[bytes]) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli import project
+from cli.apply import seconds
 from cli.failure import Failed
 from cli.terraform import OUTPUT, Stack, synthesize
 from environment import Environment
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 After a deploy or destroy that was killed, or a lost state. In this order:
 
-bucket   makes the state bucket if it is gone, as `tpuenv bootstrap` does
+bucket   of a state bucket that is gone, says how Google gives it back; or makes it anew
 locks    names each lock with its holder and releases it
 states   of a state that is lost or damaged, puts back the last whole version; brings
          in what Terraform had to leave in a stack's folder (errored.tfstate)
@@ -37,7 +39,12 @@ _EPILOG = """\
 examples:
   tpuenv recover --dry-run     look, and change nothing
   tpuenv recover
-  tpuenv recover --yes         no questions; a lock is kept if its holder is seen at work on this machine
+  tpuenv recover --yes         no questions, but see below
+  tpuenv recover --yes --stale-after 0m
+
+With --yes what is doubtful is left alone, and the exit code is 1: a lock whose holder is seen at
+work on this machine; a lock of another machine, as of a build of Cloud Build, that is younger
+than --stale-after; a state bucket that is gone, unless --new-bucket says to make another.
 
 Exit codes: 0 all is put right, or nothing was wrong; 1 something is left to do by hand (with
 --dry-run: something would be done); 2 wrong settings or arguments; 130 interrupted.
@@ -54,7 +61,19 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("stacks", nargs="*", metavar="STACK", help="only these; all of them if none is named")
     parser.add_argument("--dry-run", action="store_true", help="show what is wrong, and change nothing")
-    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--yes", action="store_true", help="do not ask; what is doubtful is left alone")
+    parser.add_argument(
+        "--stale-after",
+        type=seconds,
+        default="10m",
+        metavar="TIME",
+        help="with --yes, keep a lock of another machine that is younger: 90s, 10m, 1h; 0m keeps none (default: 10m)",
+    )
+    parser.add_argument(
+        "--new-bucket",
+        action="store_true",
+        help="make the state bucket anew if it is gone; Google does not give the old one back then",
+    )
     parser.add_argument("--output", type=Path, default=OUTPUT, help="where to synthesize (default: cdktf.out)")
 
 
@@ -62,7 +81,8 @@ def run(args: argparse.Namespace) -> int:
     wanted = project.real()
     ask = _answers(args)
     stacks = _chosen(synthesize(args.output.absolute()), args.stacks)
-    return _recovery(wanted, stacks, ask=ask, careful=args.yes, dry_run=args.dry_run).run()
+    recovery = _recovery(wanted, stacks, ask=ask, careful=args.yes, dry_run=args.dry_run)
+    return replace(recovery, stale_after=args.stale_after, new_bucket=args.new_bucket).run()
 
 
 def _chosen(stacks: Sequence[Stack], names: Sequence[str]) -> list[Stack]:

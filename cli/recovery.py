@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from google.api_core.exceptions import NotFound
 
-from cli import environment_lock, locks
+from cli import environment_lock, locks, records
 from cli.cloud import Clients
 from cli.dialog import Dialog
 from cli.failure import Failed
 from cli.planning import initialize
 from cli.recovery_objects import Objects
-from cli.recovery_states import mend
+from cli.recovery_states import damaged, mend
 from cli.state_bucket import ensure_state_bucket
 from cli.terraform import Stack, Terraform
 from environment import Environment
+from environment.values import repository_parts
 
 # A recovery that another one waits for is soon over; a deploy is not, and neither should go on beside the other.
 _WAIT_SECONDS = 30
@@ -33,6 +35,8 @@ class Recovery:
     stacks: Sequence[Stack]
     dialog: Dialog
     dry_run: bool
+    stale_after: float = 0  # seconds: with nobody to see a warning, a younger lock of another machine is kept
+    new_bucket: bool = False  # with nobody to ask, whether a state bucket that is gone is made anew
     quick: bool = False  # what Terraform has just worked with need not be made ready again
     _locked: set[str] = field(default_factory=set)  # stacks whose lock was not released
     _lost: set[str] = field(default_factory=set)  # stacks whose state is of no use
@@ -71,7 +75,9 @@ class Recovery:
         """Locks and what is in no state, a line each. Changes nothing. Raises Failed."""
         names = self.environment.names
         if not self._has_bucket():
-            return [f"The state bucket gs://{names.state_bucket} is gone."]
+            return [
+                f"The state bucket gs://{names.state_bucket} is gone: do not make a new one, restore it if you can."
+            ]
         wanted = {stack.name for stack in self.stacks}
         lines = [
             f"Locked: {lock}"
@@ -79,6 +85,9 @@ class Recovery:
             if lock.stack in wanted or not (lock.stack or lock.ours)
         ]
         for stack in self.stacks:
+            if damage := damaged(self.clients, names, stack):
+                lines.append(damage)
+                continue
             try:
                 lines += self._objects_of(stack).lines()
             except Failed as failure:
@@ -96,7 +105,9 @@ class Recovery:
         if self.dry_run:
             return contextlib.nullcontext()
         names = self.environment.names
-        return environment_lock.held(self.clients, names, operation="recover", info="", wait=_WAIT_SECONDS)
+        return environment_lock.held(
+            self.clients, names, operation="recover", info=environment_lock.info(records.commit()), wait=_WAIT_SECONDS
+        )
 
     def _has_bucket(self) -> bool:
         names = self.environment.names
@@ -126,8 +137,7 @@ class Recovery:
             f"  gcloud storage restore gs://{names.state_bucket}#GENERATION\n"
             "bring it back, as long as there is no new one of its name. With a new one, what exists is imported."
         )
-        if not self.dialog.ask(f"Make bucket {names.state_bucket} anew?"):
-            self.dialog.leave(f"gs://{names.state_bucket} is gone: bring it back, or let this make it anew")
+        if not self._make_anew():
             return False
         done = ensure_state_bucket(
             self.clients,
@@ -141,6 +151,18 @@ class Recovery:
             self.dialog.say(f"  {line[0].upper()}{line[1:]}")
         return True
 
+    def _make_anew(self) -> bool:
+        """Whether a new bucket is meant, which makes the old one unreachable: nobody says so by a plain --yes."""
+        name = self.environment.names.state_bucket
+        meant = self.new_bucket if self.dialog.careful and not self.dry_run else None
+        if self.dialog.ask(f"Make bucket {name} anew?") if meant is None else meant:
+            return True
+        self.dialog.leave(
+            f"gs://{name} is gone: bring it back as said above, then recover again. If Google does not list it any "
+            "more: tpuenv recover --yes --new-bucket"
+        )
+        return False
+
     def _locks(self) -> None:
         names = self.environment.names
         print("Locks", flush=True)
@@ -148,22 +170,35 @@ class Recovery:
         held = [lock for lock in locks.held(self.clients, names) if lock.stack in wanted]
         if not held:
             print("  none is held")
-        working = {lock.stack: locks.living(lock, names) for lock in held}
         for lock in held:
             self.dialog.say(f"  {lock}")
-            # Whoever holds the environment's own lock has Terraform at work on one stack after the other.
-            at_work = working[lock.stack] if lock.stack else [pid for pids in working.values() for pid in pids]
-            if not self._released(lock, at_work):
+            if not self._released(lock, locks.living(lock, names), young=self._young(lock, held)):
                 self._locked.add(lock.stack)
 
-    def _released(self, lock: locks.Lock, working: Sequence[int]) -> bool:
+    def _young(self, lock: locks.Lock, held: Sequence[locks.Lock]) -> bool:
+        """Whether its holder may be at work where that is not seen: on another machine, as a build is.
+
+        Whoever holds the environment's own lock takes one stack's after the other.
+        """
+        same = held if not lock.stack else [lock]
+        return not lock.here and any(not each.here and each.younger(self.stale_after) for each in same)
+
+    def _released(self, lock: locks.Lock, working: Sequence[int], *, young: bool) -> bool:
         names = self.environment.names
+        if build := re.search(r"\bbuild (\S+)$", lock.info):
+            print(f"    Does it still run?  gcloud builds describe {build[1]} --region={self._build_region}")
         if working:
-            print(f"    Terraform is at work on this machine: process {', '.join(map(str, working))}")
-        elif lock.young:
-            print("    It is young: make sure that whoever took it is gone.")
+            print(f"    At work on this machine: process {', '.join(map(str, working))}")
+        elif young:
+            print("    It is young, and of another machine: make sure that whoever took it is gone.")
         if working and self.dialog.careful:
             self.dialog.leave(f"{lock}: wait for process {working[0]}, or end it")
+            return False
+        if young and self.dialog.careful and not self.dry_run:
+            self.dialog.leave(
+                f"{lock}: it is young, and its holder, on another machine, may be at work: wait; or see that it is "
+                "gone, then add --stale-after 0m"
+            )
             return False
         if not self.dialog.ask("Release it?"):
             self.dialog.leave(f"{lock}: not released")
@@ -181,5 +216,23 @@ class Recovery:
             print("Next: tpuenv recover" if self.dry_run else "Next: tpuenv recover, when that is done")
             return 1
         print("All that was wrong is put right." if self.dialog.asked else "Nothing is wrong.")
-        print("Next: tpuenv deploy")
+        print(self._next)
         return 0
+
+    @property
+    def _build_region(self) -> str:
+        """Builds are in the region of the repository's connection."""
+        settings = self.environment.settings
+        return repository_parts(settings.build_repository).get("location") or settings.region
+
+    @property
+    def _next(self) -> str:
+        names, settings = self.environment.names, self.environment.settings
+        if not settings.build_repository:
+            return "Next: tpuenv deploy"
+        return (
+            "Next: deploy through the pipeline, what was merged last, and approve it:\n"
+            f"  gcloud builds triggers run {names.trigger('deploy')} --region={self._build_region} "
+            f"--branch={settings.build_branch}\n"
+            "What no build deploys, a person does:  tpuenv deploy pipeline"
+        )

@@ -65,6 +65,13 @@ def test_it_is_held_inside_with_the_fields_of_terraforms_own_and_gone_after(plac
     assert place.lock is None
 
 
+def test_a_run_is_told_by_its_commit_and_in_a_build_by_the_builds_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BUILD_ID", raising=False)
+    assert environment_lock.info("c") == "commit c"
+    monkeypatch.setenv("BUILD_ID", "b-1")
+    assert environment_lock.info("c") == "commit c, build b-1"
+
+
 @pytest.mark.parametrize("leaving", [SystemExit(143), KeyboardInterrupt(), Failed("no")])
 def test_it_is_gone_however_the_run_ends(place: Place, leaving: BaseException) -> None:
     with pytest.raises(type(leaving)), held(place.clients, NAMES, operation="apply", info="", wait=0):

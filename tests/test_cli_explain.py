@@ -164,7 +164,16 @@ def test_a_missing_state_bucket_needs_the_bootstrap() -> None:
     said = explain(in_cdktf("foundation", line))
     assert said is not None
     assert said.startswith("No state bucket")
-    assert "tpuenv bootstrap" in said
+    assert said.index("gcloud storage restore gs://BUCKET#GENERATION") < said.index("tpuenv bootstrap")
+    assert "Only for a project that never had one" in said
+
+
+def test_a_terraform_that_was_killed_needs_the_recovery() -> None:
+    said = explain("[ERROR] default - Invoking Terraform CLI failed with exit code 137\n")
+    assert said is not None
+    assert said.startswith("Killed: ")
+    assert said.endswith("\n  tpuenv recover")
+    assert explain("Invoking Terraform CLI failed with exit code 1\n") is None
 
 
 @pytest.mark.parametrize(
@@ -247,6 +256,17 @@ def test_the_held_lock_of_the_real_terraform_is_recognised(guarded: Path) -> Non
     assert said is not None
     assert "is held by ada@laptop since 2030-01-02" in said
     assert "force-unlock 1732" in said
+
+
+@pytest.mark.parametrize("state", ['{"version": 4, "ser', "{}", '{"version": 4, "resources": [{}]}'])
+def test_the_damaged_state_of_the_real_terraform_is_recognised(tmp_path: Path, state: str) -> None:
+    (tmp_path / "cdk.tf.json").write_text(json.dumps({"resource": {"terraform_data": {"guard": {}}}}))
+    terraform(tmp_path, "init")
+    (tmp_path / "terraform.tfstate").write_text(state)
+    said = explain(terraform(tmp_path, "plan"))
+    assert said is not None
+    assert said.startswith("Damaged: Terraform cannot read the state.")
+    assert said.endswith("\n  tpuenv recover")
 
 
 @pytest.mark.parametrize("words", ["", " containing objects"])

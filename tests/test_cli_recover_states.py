@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
 import environment
-from cli import locks, main, states
+from cli import locks, main, recover, states
 from cli.cloud import Clients, connect
 from cli.dialog import Dialog
 from cli.failure import Failed
 from cli.import_ids import Planned
+from cli.recovery import Recovery
 from cli.recovery_states import mend
 from cli.terraform import Stack
 from cli.unowned import Object, by_name
@@ -33,8 +36,10 @@ BOARDS = "projects/some-project/locations/us-central1/tensorboards"
 
 
 def state(serial: int, *names: str, lineage: str = "a") -> bytes:
+    types = {"guard": "terraform_data"}
     resources = [
-        {"mode": "managed", "type": "t", "name": name, "instances": [{"attributes": {}}]} for name in names
+        {"mode": "managed", "type": types.get(name, "t"), "name": name, "instances": [{"attributes": {}}]}
+        for name in names
     ] + [{"mode": "data", "type": "t", "name": "read", "instances": [{}]}]
     return json.dumps({"version": 4, "serial": serial, "lineage": lineage, "resources": resources}).encode()
 
@@ -194,10 +199,37 @@ def test_an_empty_state_that_terraform_began_anew_gives_way_to_the_one_before(gr
     assert ground.live == states.State(lineage="a", serial=5, addresses=("t.x",))
 
 
+def test_a_state_begun_anew_with_the_guard_alone_gives_way_to_the_one_before(
+    ground: Ground, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ground.states(state(4, "guard", "x"), state(1, lineage="b"), state(2, "guard", lineage="b"))
+    assert ground.mend()
+    said = capsys.readouterr().out
+    assert "its state is gone; there is one begun anew, which holds only terraform_data.guard" in said
+    assert ground.live == states.State(lineage="a", serial=5, addresses=("terraform_data.guard", "t.x"))
+
+
+def test_a_state_begun_anew_that_owns_something_stays_and_the_one_before_is_told(
+    ground: Ground, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, *_ = ground.states(state(4, "x", "y"), state(1, lineage="b"), state(2, "guard", "y", lineage="b"))
+    assert ground.mend()
+    assert ground.asked == []
+    assert ground.live.serial == 2
+    assert f"from before it was begun anew, version {first} of " in capsys.readouterr().out
+
+
+def test_a_damaged_state_does_not_give_way_to_an_empty_one_begun_anew(ground: Ground) -> None:
+    ground.states(state(4, "x"), state(1, lineage="b"), b"{")
+    assert ground.mend()
+    assert ground.live.addresses == ("t.x",)
+
+
 @pytest.mark.parametrize(
     "contents",
     [
         [],
+        [state(1, "guard", "x"), state(2, "guard")],
         [state(1, "x"), state(2)],  # after a destroy
         [state(1, "x"), state(1, "y", lineage="b")],  # begun anew, and used
         [state(1, lineage="b"), state(1, "x")],
@@ -221,6 +253,13 @@ def test_what_terraform_could_not_write_is_brought_in_once(ground: Ground) -> No
     assert len(ground.asked) == 1
 
 
+def test_what_terraform_could_not_write_is_brought_in_over_a_state_begun_anew(ground: Ground) -> None:
+    ground.states(state(2, "x"), state(1, lineage="b"), state(2, "guard", lineage="b"))
+    (ground.folder / "errored.tfstate").write_bytes(state(3, "x", "y"))
+    assert ground.mend()
+    assert ground.live.addresses == ("t.x", "t.y")
+
+
 @pytest.mark.parametrize("content", [state(2, "x", "y"), state(9, "x", lineage="b"), b"{"])
 def test_an_old_state_or_another_that_terraform_left_is_not_brought_in(ground: Ground, content: bytes) -> None:
     ground.states(state(2, "x"))
@@ -238,7 +277,7 @@ def test_the_locks_of_this_environment_are_found_and_no_others(ground: Ground) -
     whole, queues = locks.held(ground.clients, ground.names)
     assert str(whole) == "the environment is held by builder@worker, apply, since an unknown time"
     assert str(queues).startswith("the state of queues is held by ada@far-away, apply, since 2020-01-01T00:00:00")
-    assert (whole.young, queues.young) == (False, False)
+    assert (whole.younger(1), queues.younger(600)) == (True, False), "one that does not say when counts as new"
 
 
 def test_a_lock_that_was_taken_anew_meanwhile_is_not_released(ground: Ground) -> None:
@@ -254,7 +293,9 @@ def test_a_lock_that_was_taken_anew_meanwhile_is_not_released(ground: Ground) ->
 def test_a_lock_is_young_for_some_minutes(ground: Ground) -> None:
     with locks.taken(ground.clients, ground.names, "queues", operation="test"):
         (lock,) = locks.held(ground.clients, ground.names)
-        assert lock.young
+        assert lock.younger(600)
+        assert not lock.younger(0)
+        assert lock.here
         assert lock.ours
         again = locks.taken(ground.clients, ground.names, "queues", operation="test")
         with pytest.raises(Failed, match="Locked: the state of queues"), again:
@@ -287,6 +328,100 @@ def test_a_terraform_at_work_on_the_locked_state_is_seen(
     ground.lock(who.replace("HERE", socket.gethostname()))
     (lock,) = locks.held(ground.clients, ground.names)
     assert locks.living(lock, ground.names, processes=ground.folder / "proc") == ([42] if seen else [])
+
+
+def test_the_holder_of_the_environments_lock_is_seen_by_its_process(ground: Ground) -> None:
+    for pid, program in {42: "/usr/bin/python\0-m\0cli\0apply\0", 43: "/usr/bin/vim\0"}.items():
+        process = ground.folder / "proc" / str(pid)
+        process.mkdir(parents=True)
+        (process / "cmdline").write_bytes(program.encode())
+    for pid, seen in {42: [42], 43: [], 44: []}.items():
+        fields = {"Who": f"ada@{socket.gethostname()}", "Process": pid}
+        ground.write("deploy.lock", json.dumps(fields).encode())
+        (lock,) = locks.held(ground.clients, ground.names)
+        assert locks.living(lock, ground.names, processes=ground.folder / "proc") == seen
+
+
+@pytest.mark.parametrize(
+    ("machine", "minutes", "options", "kept"),
+    [
+        ("far-away", 1, (), True),
+        ("far-away", 9, (), True),
+        ("far-away", 11, (), False),
+        ("far-away", 1, ("--stale-after", "0m"), False),
+        ("far-away", 20, ("--stale-after", "1h"), True),
+        (socket.gethostname(), 0, (), False),
+    ],
+)
+def test_with_yes_a_young_lock_of_another_machine_is_kept(
+    ground: Ground, capsys: pytest.CaptureFixture[str], machine: str, minutes: int, options: tuple[str, ...], kept: bool
+) -> None:
+    created = datetime.now(timezone.utc) - timedelta(minutes=minutes)
+    fields = {
+        "ID": "1", "Who": f"root@{machine}", "Operation": "apply", "Info": "commit c0ffee, build b-1",
+        "Created": created.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }  # fmt: skip
+    ground.write("deploy.lock", json.dumps(fields).encode())
+    parser = argparse.ArgumentParser()
+    recover.add_parser(parser.add_subparsers())
+    args = parser.parse_args(["recover", *options])
+    wanted = environment.load(ground.folder / "vars.env", {})
+    dialog = Dialog(answer=lambda _: True, careful=True)
+    recovery = Recovery(
+        environment=wanted, clients=ground.clients, stacks=[], dialog=dialog, dry_run=False,
+        stale_after=args.stale_after,
+    )  # fmt: skip
+    assert recovery.run() == (1 if kept else 0)
+    said = capsys.readouterr().out
+    assert bool(ground.cloud.blobs(STATES, name="tpu/deploy.lock")) == kept
+    assert "commit c0ffee, build b-1" in said
+    assert "gcloud builds describe b-1 --region=" in said
+    assert ("add --stale-after 0m" in said) == kept
+
+
+def test_the_environments_lock_is_kept_while_a_lock_under_it_is_young(ground: Ground) -> None:
+    fields = {"ID": "1", "Who": "root@far-away", "Operation": "apply"}
+    ground.write("deploy.lock", json.dumps({**fields, "Created": "2020-01-01T00:00:00Z"}).encode())
+    ground.write("queues/default.tflock", json.dumps(fields).encode())
+    recovery = Recovery(
+        environment=environment.load(ground.folder / "vars.env", {}), clients=ground.clients,
+        stacks=[Stack(name="queues", folder=ground.folder)], dialog=Dialog(answer=lambda _: True, careful=True),
+        dry_run=False, stale_after=600,
+    )  # fmt: skip
+    assert recovery.run() == 1
+    assert ground.locked
+    assert ground.cloud.blobs(STATES, name="tpu/deploy.lock")
+
+
+@pytest.mark.parametrize(("new_bucket", "made"), [(False, False), (True, True)])
+def test_with_yes_a_state_bucket_is_made_anew_only_if_that_is_said(
+    ground: Ground, capsys: pytest.CaptureFixture[str], new_bucket: bool, made: bool
+) -> None:
+    ground.cloud.delete(BUCKET, STATES)
+    recovery = Recovery(
+        environment=environment.load(ground.folder / "vars.env", {}), clients=ground.clients, stacks=[],
+        dialog=Dialog(answer=lambda _: True, careful=True), dry_run=False, new_bucket=new_bucket,
+    )  # fmt: skip
+    assert recovery.run() == (0 if made else 1)
+    assert (ground.cloud.get(BUCKET, STATES) is not None) == made
+    said = capsys.readouterr().out
+    assert f"gcloud storage restore gs://{STATES}#GENERATION" in said
+    assert ("tpuenv recover --yes --new-bucket" in said) != made
+
+
+def test_after_a_recovery_a_deploy_goes_through_the_pipeline_if_there_is_one(
+    ground: Ground, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (Path(__file__).parent / "cases" / "pipeline.env").read_text(encoding="utf-8")
+    (ground.folder / "vars.env").write_text(text)
+    wanted = environment.load(ground.folder / "vars.env", {"TF_STATE_BUCKET": STATES})
+    dialog = Dialog(answer=lambda _: True, careful=True)
+    assert Recovery(environment=wanted, clients=ground.clients, stacks=[], dialog=dialog, dry_run=False).run() == 0
+    said = capsys.readouterr().out
+    run = f"gcloud builds triggers run {wanted.names.trigger('deploy')} --region="
+    assert run in said
+    assert f" --branch={wanted.settings.build_branch}\n" in said
+    assert "Next: tpuenv deploy" not in said
 
 
 def test_without_a_terminal_nothing_is_done_unasked(ground: Ground, capsys: pytest.CaptureFixture[str]) -> None:

@@ -99,7 +99,9 @@ def test_a_deploy_that_stops_names_the_lock_and_what_exists_in_no_state(ground: 
     assert "already exists" in said
     assert f"In the cloud, but in no state: google_compute_subnetwork.subnet ({SUBNET})" in said
     assert said.rstrip().endswith("`tpuenv recover` puts that right.")
-    lock = json.dumps({"ID": "1", "Who": "ada@far-away", "Operation": "OperationTypeApply"}).encode()
+    lock = json.dumps(
+        {"ID": "1", "Who": "ada@far-away", "Operation": "OperationTypeApply", "Created": "2020-01-01T00:00:00Z"}
+    ).encode()
     ground.world.cloud.put_blob(STATES, "tpu/foundation/default.tflock", lock, {}, keep_old=True)
     assert "Locked: the state of foundation is held by ada@far-away, apply" in ground.tpuenv(*deploy, code=1)
     ground.recover("--yes")
@@ -135,7 +137,9 @@ def test_a_state_bucket_that_goes_in_the_middle_is_made_again_with_what_terrafor
     said = ground.recover("--dry-run", code=1)
     assert f"The state bucket gs://{STATES} is gone." in said
     assert ground.world.cloud.get(BUCKET, STATES) is None
-    said = ground.recover("--yes")
+    assert "tpuenv recover --yes --new-bucket" in ground.recover("--yes", code=1)
+    assert ground.world.cloud.get(BUCKET, STATES) is None
+    said = ground.recover("--yes", "--new-bucket")
     assert f"Made bucket {STATES}" in said
     assert "brought in, as serial" in said
     assert not errored.exists()
@@ -174,7 +178,7 @@ def test_the_lock_of_a_terraform_that_is_seen_at_work_is_not_released(ground: Gr
     running = ground.start_apply("foundation")
     ground.wait(running)
     said = ground.recover("--yes", code=1)
-    assert f"Terraform is at work on this machine: process {running.pid}" in said
+    assert f"At work on this machine: process {running.pid}" in said
     assert "foundation: not looked at, because of its lock" in said
     assert ground.locks == ["tpu/foundation/default.tflock"]
     failures.turn_off(ground.world.cloud)
