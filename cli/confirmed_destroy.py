@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from cli import aftermath, environment_lock, project, records
+from cli import aftermath, environment_lock, left_behind, project, records
 from cli.cloud import connect
 from cli.failure import Failed
 from cli.planning import PIPELINE, chosen, initialize
@@ -20,7 +20,9 @@ _FOUNDATION = "foundation"
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 when all of it is gone. Raises Failed, before anything is touched when the confirmation is wrong."""
+    """0 when all of it is gone. Raises Failed; before anything is touched when the confirmation is wrong, or when
+    something exists that no state knows of.
+    """
     wanted = project.real()
     prefix = wanted.settings.resource_prefix
     if args.confirm != prefix:
@@ -35,10 +37,10 @@ def run(args: argparse.Namespace) -> int:
     os.environ["DESTROY_DATA"] = "true" if args.foundation == "destroy" else "false"
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(128 + signal.SIGTERM))
     clients = connect(wanted.settings.project_id)
-    with environment_lock.held(
-        clients, wanted.names, operation="destroy", info=f"commit {records.commit()}", wait=args.wait
-    ):
+    info = environment_lock.info(records.commit())
+    with environment_lock.held(clients, wanted.names, operation="destroy", info=info, wait=args.wait):
         stacks = _wanted(synthesize(args.output.absolute()), args.stacks, foundation=args.foundation == "destroy")
+        left_behind.refuse(clients, wanted.names, stacks)
         for stack in reversed(stacks):
             _destroy(wanted, stack, lock=f"-lock-timeout={args.lock_timeout}")
     print(f"\nDestroyed: {', '.join(stack.name for stack in reversed(stacks))}")
@@ -57,7 +59,7 @@ def _destroy(environment: Environment, stack: Stack, *, lock: str) -> None:
     terraform = initialize(stack)
     addresses = _managed(terraform)
     if not addresses:
-        # Some stacks could not even be read: they ask for a cluster that is gone.
+        # Some stacks could not even be read: they ask for a cluster that is gone. It was looked for what exists.
         print(f"\n{stack.name}: nothing is there", flush=True)
         return
     print(f"\n{stack.name}: destroying {len(addresses)} resources", flush=True)
@@ -74,7 +76,7 @@ def _run(environment: Environment, terraform: Terraform, *options: str) -> None:
         stack = terraform.stack
         raise Failed(
             f"\n{stack.name}: Terraform stopped before all of it was destroyed. Run this again: it goes on from there."
-            f"{aftermath.told(environment, [stack], done.stdout)}"
+            f"{aftermath.told(environment, [stack], done.stdout, code=done.returncode)}"
         )
 
 

@@ -37,12 +37,15 @@ class Objects:
         return self.terraform.stack.name
 
     def lines(self) -> list[str]:
-        """What exists and is in no state, a line each. Changes nothing. Raises Failed."""
-        planned, looked = self._looked(())
-        missing = planned.missing if planned else ""
+        """What exists and is in no state, and what cannot be told, a line each. Changes nothing. Raises Failed."""
+        looked, missing = self.seen()
         lines = [f"{self._name} cannot be looked at until {missing}."] if missing else []
-        lines += [f"In the cloud, but in no state: {found}" for found in looked.found]
-        return [*lines, *looked.unclear.values()]
+        return [*lines, *in_no_state(looked), *looked.unclear.values()]
+
+    def seen(self) -> tuple[Looked, str]:
+        """What exists and is in no state; or what has to exist before that can be told. Raises Failed."""
+        planned, looked = self._looked(())
+        return looked, planned.missing if planned else ""
 
     def own(self) -> None:
         """Imports what is found, after a question, until nothing more is. Raises Failed."""
@@ -118,6 +121,11 @@ class Objects:
                 self.dialog.say(f"    {_told(change)}")
         for line in _half_made(planned.shown):
             self.dialog.say(f"    {line}")
+
+
+def in_no_state(looked: Looked) -> list[str]:
+    """A line for each object."""
+    return [f"In the cloud, but in no state: {found}" for found in looked.found]
 
 
 def _told(change: Change) -> str:

@@ -23,6 +23,7 @@ from tests.rehearsal.deployed import world_of
 pytestmark = pytest.mark.slow
 
 LOCK = "tpu/deploy.lock"
+STATES = "my-project-tpu-tf-state"
 NETWORK = "projects/my-project/global/networks/tpu-network"
 
 
@@ -64,7 +65,7 @@ class Cloud:
 
     @property
     def locks(self) -> list[str]:
-        names = [blob.name for blob in self.world.cloud.blobs("my-project-tpu-tf-state")]
+        names = [blob.name for blob in self.world.cloud.blobs(STATES)]
         return [name for name in names if name.endswith("lock")]
 
 
@@ -73,6 +74,7 @@ def cloud(tmp_path: Path) -> Iterator[Cloud]:
     """Empty."""
     (tmp_path / "vars.env").write_text("PROJECT_ID=my-project\n")
     with world_of(loaded(), tmp_path / "world", TPUENV_FOLDER=str(tmp_path)) as world:
+        (tmp_path / "plans").mkdir()
         yield Cloud(world=world, records=tmp_path / "plans")
 
 
@@ -180,7 +182,7 @@ def test_two_at_a_time_come_one_after_the_other(cloud: Cloud) -> None:
 
 def test_who_waits_too_long_is_told_for_whom(cloud: Cloud) -> None:
     holder = {"ID": "1", "Operation": "apply", "Who": "builder@host", "Created": "2026-01-01T00:00:00Z"}
-    cloud.world.cloud.put_blob("my-project-tpu-tf-state", LOCK, json.dumps(holder).encode(), {}, keep_old=False)
+    cloud.world.cloud.put_blob(STATES, LOCK, json.dumps(holder).encode(), {}, keep_old=False)
     assert cloud.apply("foundation", "--wait", "1s") == 1
     assert "Locked: environment tpu is held by builder@host, apply since 2026-01-01T00:00:00Z; waited" in cloud.text
     assert "tpuenv recover" in cloud.text
@@ -231,6 +233,32 @@ def test_a_typed_confirmation_destroys_all_but_the_foundation(cloud: Cloud) -> N
     assert cloud("destroy", "--confirm", "tpu", "--foundation", "destroy") == 0
     assert cloud.world.cloud.find("google_storage_bucket", prefix=bucket) == []
     assert cloud.world.cloud.get("google_compute_network", NETWORK) is None
+
+
+def test_what_a_lost_state_would_leave_behind_stops_a_destroy_before_it_begins(cloud: Cloud) -> None:
+    stacks = ("foundation", "cluster", "tpu-node-pools")
+    assert cloud.plan(*stacks) == 0
+    assert cloud.apply(*stacks) == 0
+    before = cloud.world.cloud.find()
+    for stack in ("cluster", "tpu-node-pools"):
+        cloud.world.cloud.delete_blob(STATES, f"tpu/{stack}/default.tfstate", keep_old=True)
+    assert cloud("destroy", "--confirm", "tpu") == 1
+    assert "nothing was destroyed, because what the states do not know would be left" in cloud.text
+    assert "In the cloud, but in no state: google_container_cluster.cluster" in cloud.text
+    assert "In the cloud, but in no state: google_container_node_pool." in cloud.text
+    assert "`tpuenv recover` puts that right; then destroy again." in cloud.text
+    assert "nothing is there" not in cloud.text
+    assert cloud.world.cloud.find() == before
+    assert cloud.locks == []
+
+    cloud.world.cloud.put_blob(STATES, "tpu/cluster/default.tfstate", b"{", {}, keep_old=True)
+    assert cloud("destroy", "--confirm", "tpu", "cluster") == 1
+    assert "cluster: its state is damaged" in cloud.text
+
+    assert cloud("recover", "--yes") == 0
+    assert cloud("destroy", "--confirm", "tpu") == 0
+    assert cloud.world.cloud.find("google_container_cluster") == []
+    assert cloud("destroy", "--confirm", "tpu") == 0
 
 
 def test_after_a_kill_the_next_run_stops_and_names_the_lock_and_what_nobody_owns(cloud: Cloud) -> None:
