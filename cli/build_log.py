@@ -18,13 +18,24 @@ def told(ran: Ran, words: Sequence[str]) -> str:
 
 
 def cause(ran: Ran) -> str:
-    """Why a build failed, in one line: of its failed step the first error, else what its last words begin with."""
+    """Why a build failed, in one line: of its failed step pytest's count, the first error, or its last words."""
     failed = next((done.step for done in ran.steps if done.status != "SUCCESS"), None)
     lines = [line for line in ran.log.splitlines() if failed and line.startswith(f"{failed.label}: ")]
     said = _said("\n".join(lines))
-    words = next((line.strip("│╷╵ ") for line in said if re.search(r"\w*Error: ", line)), "") or _last_words(said)
+    words = _failed_tests(said) or _error(said) or _last_words(said)
     why = " ".join(ran.why.splitlines())
     return f"{why}: {words}" if words else why
+
+
+def _failed_tests(said: Sequence[str]) -> str:
+    count = re.search(r"\d+ (?:failed|errors?)\b.* in [\d.]+s", said[-1]) if said else None
+    first = next((line.split(" - ")[0] for line in said if re.match("(FAILED|ERROR) ", line)), "")
+    return f"{count[0]}, first {first}" if count and first else count[0] if count else ""
+
+
+def _error(said: Sequence[str]) -> str:
+    """Terraform's begins with the word, Python's with the name of an exception."""
+    return next((line.strip("│ ") for line in said if re.match(r"[│ ]*(\w+\.)*\w*Error: ", line)), "")
 
 
 def _last_words(said: Sequence[str]) -> str:

@@ -34,7 +34,7 @@ foundation: 2 to change
 foundation: not what was reviewed (commit 1); nothing of it was applied:
   a: reviewed: nothing, now: change
 Something changed since."""
-TESTS = "....F\n" + "E   assert 1 == 2\n" * 20 + "1 failed, 400 passed in 60.00s"
+TESTS = "F.\nE   KeyError: 1\nError: it said\nFAILED tests/a.py::b - KeyError\n1 failed, 4 passed in 60.00s"
 
 
 def ran(said: str) -> Ran:
@@ -52,7 +52,8 @@ def ran(said: str) -> Ran:
         (NO_RIGHT, "Error: Error creating Network: googleapi: Error 403: Permission denied"),
         (BOXED, "Error: Saved plan is stale"),
         (DIFFERS, "foundation: not what was reviewed (commit 1); nothing of it was applied:"),
-        (TESTS, "1 failed, 400 passed in 60.00s"),
+        (TESTS, "1 failed, 4 passed in 60.00s, first FAILED tests/a.py::b"),
+        ("ImportError while loading conftest\nE   no module\n", "ImportError while loading conftest"),
         ("Traceback (most recent call last):\n  File x\nKeyError: 'a'", "KeyError: 'a'"),
         ("--confirm: 'yes' is not the RESOURCE_PREFIX", "--confirm: 'yes' is not the RESOURCE_PREFIX"),
     ],

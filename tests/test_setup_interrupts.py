@@ -28,7 +28,8 @@ if (process.argv[2]) {
 def start(tmp_path: Path, *terraform: str) -> subprocess.Popen[str]:
     """Of Terraform, the lines of a shell script; without one nothing runs yet."""
     (tmp_path / "cli.js").write_text(CLI)
-    (tmp_path / "node_modules").symlink_to(Layout(root=ROOT).node_modules)
+    # Of the setup that this Python is from: a build has the checkout elsewhere.
+    (tmp_path / "node_modules").symlink_to(Layout(root=Path(sys.prefix).parent).node_modules)
     program = tmp_path / "terraform"
     program.write_text("\n".join(["#!/bin/sh", *terraform]) + "\n")
     program.chmod(0o755)
