@@ -7,7 +7,8 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from cli import aftermath, environment_lock, left_behind, project, records
 from cli.cloud import connect
@@ -57,16 +58,20 @@ def _wanted(stacks: Sequence[Stack], names: Sequence[str], *, foundation: bool) 
 
 def _destroy(environment: Environment, stack: Stack, *, lock: str) -> None:
     terraform = initialize(stack)
-    addresses = _managed(terraform)
-    if not addresses:
+    managed = _managed(terraform)
+    if not managed:
         # Some stacks could not even be read: they ask for a cluster that is gone. It was looked for what exists.
         print(f"\n{stack.name}: nothing is there", flush=True)
         return
-    print(f"\n{stack.name}: destroying {len(addresses)} resources", flush=True)
-    buckets = [f"-target={address}" for address in addresses if address.startswith("google_storage_bucket.")]
-    if stack.name == _FOUNDATION and buckets:
-        # The provider empties a bucket only if its state says so: the setting has to be applied first.
-        _run(environment, terraform, lock, *buckets)
+    print(f"\n{stack.name}: destroying {len(managed)} resources", flush=True)
+    # The provider goes by the state: it empties a bucket, or deletes a cluster that was imported, only if that says so.
+    first = [
+        f"-target={address}"
+        for address, attributes in managed.items()
+        if address.startswith("google_storage_bucket.") or attributes.get("deletion_protection", False) is not False
+    ]
+    if first:
+        _run(environment, terraform, lock, *first)
     _run(environment, terraform, lock, "-destroy")
 
 
@@ -80,8 +85,12 @@ def _run(environment: Environment, terraform: Terraform, *options: str) -> None:
         )
 
 
-def _managed(terraform: Terraform) -> list[str]:
-    """The addresses of what the stack's state holds."""
+def _managed(terraform: Terraform) -> Mapping[str, Mapping[str, Any]]:
+    """What the stack's state holds, by address, with the attributes of one instance of each."""
     text = terraform.read("state", "pull")
     resources = json.loads(text)["resources"] if text.strip() else []
-    return [f"{each['type']}.{each['name']}" for each in resources if each["mode"] == "managed" and each["instances"]]
+    return {
+        f"{each['type']}.{each['name']}": each["instances"][0].get("attributes") or {}
+        for each in resources
+        if each["mode"] == "managed" and each["instances"]
+    }

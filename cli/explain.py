@@ -34,6 +34,7 @@ def explain(terraform_output: str) -> str | None:
     found = [
         _protected(flat),
         *_locked(text),
+        _imported(flat),
         _killed(flat),
         _damaged(flat),
         _stale(flat),
@@ -72,6 +73,17 @@ def _protected(flat: str) -> str | None:
         f"Protected: {', '.join(addresses)}. Terraform refused before it touched this stack.\n"
         f"If you mean to destroy it:  {switches} tpuenv destroy{warning}\n"
         f"If this was a deploy, {_CHANGED}: put it back."
+    )
+
+
+def _imported(flat: str) -> str | None:
+    """The provider's own protection, which no stack uses: an import writes it into the state."""
+    if "Cannot destroy cluster because deletion_protection is set to true" not in flat:
+        return None
+    return (
+        "Imported: the state says that Google's provider must not delete the cluster, as after `tpuenv recover`. A "
+        "deploy puts that right, then destroy again:\n"
+        "  DELETION_PROTECTION=false tpuenv deploy cluster"
     )
 
 

@@ -72,7 +72,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--new-bucket",
         action="store_true",
-        help="make the state bucket anew if it is gone; Google does not give the old one back then",
+        help="with --yes, make a state bucket that is gone anew; Google does not give the old one back then",
     )
     parser.add_argument("--output", type=Path, default=OUTPUT, help="where to synthesize (default: cdktf.out)")
 

@@ -168,6 +168,13 @@ def test_a_missing_state_bucket_needs_the_bootstrap() -> None:
     assert "Only for a project that never had one" in said
 
 
+def test_an_imported_cluster_that_the_provider_does_not_delete_needs_a_deploy() -> None:
+    line = "Cannot destroy cluster because deletion_protection is set to true. Set it to false to proceed with cluster "
+    said = explain(in_cdktf("cluster", line, "deletion."))
+    assert said is not None
+    assert said.endswith("\n  DELETION_PROTECTION=false tpuenv deploy cluster")
+
+
 def test_a_terraform_that_was_killed_needs_the_recovery() -> None:
     said = explain("[ERROR] default - Invoking Terraform CLI failed with exit code 137\n")
     assert said is not None

@@ -43,12 +43,13 @@ class Ground:
 
     world: World
 
-    def start(self, command: list[str], cwd: Path = ROOT) -> subprocess.Popen[str]:
-        """In a process group of its own, so that all of it can be killed at once."""
+    def start(self, command: list[str], cwd: Path = ROOT, *, account: str = "") -> subprocess.Popen[str]:
+        """In a process group of its own, so that all of it can be killed at once; as a person, or as an account."""
+        rights = self.world.as_account(account) if account else {}
         return subprocess.Popen(
             command,
             cwd=cwd,
-            env=self.world.environment(TERRAFORM_BINARY_NAME=str(self.world.folder / "terraform-recorded")),
+            env=self.world.environment(TERRAFORM_BINARY_NAME=str(self.world.folder / "terraform-recorded"), **rights),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -56,14 +57,14 @@ class Ground:
             start_new_session=True,
         )
 
-    def run(self, command: list[str], cwd: Path = ROOT, *, code: int | None = 0) -> str:
-        with self.start(command, cwd) as running:
+    def run(self, command: list[str], cwd: Path = ROOT, *, code: int | None = 0, account: str = "") -> str:
+        with self.start(command, cwd, account=account) as running:
             said = running.communicate(timeout=300)[0]
         assert code is None or running.returncode == code, said
         return said
 
-    def tpuenv(self, *arguments: str, code: int = 0) -> str:
-        return self.run([sys.executable, "-m", "cli", *arguments], code=code)
+    def tpuenv(self, *arguments: str, code: int = 0, account: str = "") -> str:
+        return self.run([sys.executable, "-m", "cli", *arguments], code=code, account=account)
 
     def recover(self, *arguments: str, code: int = 0) -> str:
         return self.tpuenv("recover", *arguments, "--output", str(self.world.output), code=code)

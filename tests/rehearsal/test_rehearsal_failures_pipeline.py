@@ -12,6 +12,7 @@ from tests.synthesis import HERE, Synthesis
 
 pytestmark = pytest.mark.slow
 
+DEPLOY = "tpu-deploy@my-project.iam.gserviceaccount.com"
 NETWORK = "google_compute_network.network"
 
 
@@ -74,6 +75,23 @@ def test_what_is_half_made_and_protected_is_named_with_the_two_ways_out(ground: 
     assert "DELETION_PROTECTION=false tpuenv deploy foundation" in said
     ground.terraform("foundation", "untaint", NETWORK)
     assert "Nothing is wrong." in ground.recover("foundation", "--yes")
+
+
+def test_the_deploy_account_may_see_what_its_destroy_would_leave_behind(ground: Ground) -> None:
+    ground.apply("cluster")
+    before = ground.things
+    destroy = ("destroy", "--confirm", "tpu", "--output", str(ground.world.output))
+    ground.forget("cluster", "foundation")
+    said = ground.tpuenv(*destroy, "--foundation", "destroy", code=1, account=DEPLOY)
+    assert "In the cloud, but in no state: google_container_cluster.cluster" in said
+    assert f"In the cloud, but in no state: {NETWORK}" in said
+    assert "In the cloud, but in no state: google_vertex_ai_tensorboard.tensorboard" in said
+    assert "it cannot be told" not in said
+    same(ground.things, before)
+    ground.recover("foundation", "cluster", "--yes")
+    said = ground.tpuenv(*destroy, account=DEPLOY)
+    assert said.endswith("Destroyed: queues, tpu-node-pools, platform, cluster\n")
+    assert ground.world.cloud.count("google_container_cluster") == 0
 
 
 def test_what_cannot_be_looked_at_is_named_and_the_rest_goes_on(ground: Ground) -> None:
