@@ -16,9 +16,10 @@ DELETION_PROTECTION=false, and the data in foundation until DESTROY_DATA=true as
 well; Terraform refuses before it touches a protected stack.
 
 With --confirm it is for pipelines, and asks nothing. TEXT must be RESOURCE_PREFIX,
-typed by a person; that lifts DELETION_PROTECTION for this run. Queues are drained,
-then all stacks are destroyed but foundation and pipeline; foundation goes as well,
-with all its data, only with --foundation destroy. It holds the environment's lock.
+typed by a person; that lifts DELETION_PROTECTION for this run. It refuses when
+something exists that no state knows. Queues are drained, then all stacks are destroyed
+but foundation and pipeline; foundation goes as well, with all its data, only with
+--foundation destroy. It holds the environment's lock.
 """
 
 _EXAMPLES = """\
