@@ -148,9 +148,7 @@ def test_a_type_that_nobody_has_described_ends_the_synthesis() -> None:
 
 def test_a_granted_role_has_a_name_before_it_is_applied() -> None:
     member = {"role": "${google_project_iam_custom_role.mine.name}"}
-    with pytest.raises(
-        ValueError, match=r"custom_role\.mine\.name} is granted; write the role's name"
-    ):
+    with pytest.raises(ValueError, match=r"custom_role\.mine\.name} is granted; write the role's name"):
         needed([{"resource": {"google_project_iam_member": {"m": member}}}])
 
 
