@@ -1,7 +1,7 @@
 # Every target first installs what it needs into .venv, once (setup/). `make` alone lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup rehearse rehearse-pipeline test test-slow lint types bench test-providers snapshots clean
+.PHONY: help setup rehearse rehearse-pipeline test test-slow test-killed lint types bench test-providers snapshots clean
 # One thing at a time: the targets share one environment, and two cores.
 .NOTPARALLEL:
 
@@ -34,7 +34,10 @@ bench: setup  ## Measure synthesis and a rehearsal, and write the table into REA
 	@$(python) -m bench --write
 
 test-slow: setup  ## Every environment of tests/cases up and down with jobs running, and what else takes its time
-	@$(python) -m pytest -m slow
+	@$(python) -m pytest -m "slow and not killed"
+
+test-killed: setup  ## A deploy build of the pipeline ended by TERM and by KILL at ten moments each (a quarter of an hour)
+	@$(python) -m pytest -m slow tests/rehearsal/test_rehearsal_pipeline_killed.py
 
 test-providers: setup  ## init, validate and plan with the real Terraform providers, where they can be had
 	@$(python) -m pytest -m providers -rs
