@@ -36,8 +36,8 @@ bench: setup  ## Measure synthesis and a rehearsal, and write the table into REA
 test-slow: setup  ## Every environment of tests/cases up and down with jobs running, and what else takes its time
 	@$(python) -m pytest -m "slow and not killed"
 
-test-killed: setup  ## A deploy build of the pipeline ended by TERM and by KILL at ten moments each (a quarter of an hour)
-	@$(python) -m pytest -m slow tests/rehearsal/test_rehearsal_pipeline_killed.py
+test-killed: setup  ## Deploys and destroys ended half-way: builds at ten moments by TERM and by KILL, cdktf by Ctrl-C (half an hour)
+	@$(python) -m pytest -m slow tests/rehearsal/test_rehearsal_pipeline_killed.py tests/rehearsal/test_rehearsal_interrupted.py
 
 test-providers: setup  ## init, validate and plan with the real Terraform providers, where they can be had
 	@$(python) -m pytest -m providers -rs
