@@ -195,6 +195,7 @@ class World:
             "GOOGLE_OAUTH_ACCESS_TOKEN": TOKEN,
             "KUBECONFIG": str(home / "no-kubeconfig"),
             "CHECKPOINT_DISABLE": "1",
+            "DISABLE_VERSION_CHECK": "1",
             "CDKTF_DISABLE_PLUGIN_CACHE_ENV": "1",
             "CI": "1",
             "FORCE_COLOR": "0",

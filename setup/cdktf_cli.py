@@ -81,10 +81,11 @@ def _build_terminal(layout: Layout) -> None:
 def write_command(layout: Layout) -> None:
     """`.venv/bin/cdktf`: the CLI on the environment's Node, with the environment's python and terraform first on PATH.
 
-    It asks HashiCorp's checkpoint service nothing unless CHECKPOINT_DISABLE says otherwise: the CLI is archived, so
-    there is no news, and without a network each command would wait for it. It runs Terraform, the one that
-    TERRAFORM_BINARY_NAME names if it is set, through `.venv/bin/terraform-for-cdktf`. After an interrupt that begins
-    no Terraform any more; cdktf_interrupts.cjs tells why.
+    It asks HashiCorp's checkpoint service nothing unless CHECKPOINT_DISABLE says otherwise, nor npm for a newer cdktf
+    unless DISABLE_VERSION_CHECK does: the CLI is archived, so there is no news, and without a network each command
+    would wait for it, a minute and more for npm. It runs Terraform, the one that TERRAFORM_BINARY_NAME names if it is
+    set, through `.venv/bin/terraform-for-cdktf`. After an interrupt that begins no Terraform any more;
+    cdktf_interrupts.cjs tells why.
     """
     cli = layout.node_modules / "cdktf-cli" / "bundle" / "bin" / "cdktf"
     interrupts = layout.root / "setup" / "cdktf_interrupts.cjs"
@@ -102,9 +103,10 @@ def write_command(layout: Layout) -> None:
         "#!/bin/sh\n"
         f"PATH={shlex.quote(str(layout.bin))}:$PATH\n"
         "CHECKPOINT_DISABLE=${CHECKPOINT_DISABLE-1}\n"
+        "DISABLE_VERSION_CHECK=${DISABLE_VERSION_CHECK-1}\n"
         "TPUENV_TERRAFORM=${TERRAFORM_BINARY_NAME:-terraform}\n"
         f"TERRAFORM_BINARY_NAME={shlex.quote(str(terraform))}\n"
-        "export PATH CHECKPOINT_DISABLE TPUENV_TERRAFORM TERRAFORM_BINARY_NAME\n"
+        "export PATH CHECKPOINT_DISABLE DISABLE_VERSION_CHECK TPUENV_TERRAFORM TERRAFORM_BINARY_NAME\n"
         "unset TPUENV_INTERRUPTED\n"
         f"exec {shlex.quote(str(layout.node))} --require {shlex.quote(str(interrupts))} {shlex.quote(str(cli))} "
         '"$@"\n',

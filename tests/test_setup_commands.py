@@ -40,13 +40,16 @@ def test_cdktf_runs_on_the_environments_node_with_its_programs_first_on_path(lay
     interrupts = str(layout.root / "setup" / "cdktf_interrupts.cjs")
     assert arguments == ["--require", interrupts, cli, "deploy", "*", "an argument"]
     assert environment["PATH"].split(os.pathsep)[0] == str(layout.bin)
-    assert environment["CHECKPOINT_DISABLE"] == "1"
 
 
-def test_cdktf_asks_the_checkpoint_service_when_told_to(layout: Layout) -> None:
-    settings = {**os.environ, "CHECKPOINT_DISABLE": ""}
-    out = subprocess.run([layout.bin / "cdktf"], env=settings, capture_output=True, text=True, check=True)
-    assert json.loads(out.stdout)[1]["CHECKPOINT_DISABLE"] == ""
+@pytest.mark.parametrize("service", ["CHECKPOINT_DISABLE", "DISABLE_VERSION_CHECK"])
+def test_cdktf_asks_nobody_for_news_unless_told_to(layout: Layout, service: str) -> None:
+    for settings, reached in (({}, "1"), ({service: ""}, "")):
+        others = {name: value for name, value in os.environ.items() if name != service}
+        out = subprocess.run(
+            [layout.bin / "cdktf"], env={**others, **settings}, capture_output=True, text=True, check=True
+        )
+        assert json.loads(out.stdout)[1][service] == reached
 
 
 @pytest.mark.parametrize(("set_to", "runs"), [(None, "terraform"), ("", "terraform"), ("tofu", "tofu")])
