@@ -21,7 +21,7 @@ rehearse-pipeline: setup  ## Plan, deploy, check and destroy as Cloud Build woul
 	@.venv/bin/tpuenv rehearse-pipeline
 
 test: setup  ## The fast tests
-	@$(python) -m pytest
+	@$(python) -m pytest -n auto
 
 lint: setup  ## Style: ruff's checks and its format
 	@$(python) -m ruff check .
@@ -34,10 +34,10 @@ bench: setup  ## Measure synthesis and a rehearsal, and write the table into REA
 	@$(python) -m bench --write
 
 test-slow: setup  ## Every environment of tests/cases up and down with jobs running, and what else takes its time
-	@$(python) -m pytest -m "slow and not killed"
+	@$(python) -m pytest -n auto --dist loadfile -m "slow and not killed"
 
-test-killed: setup  ## Deploys and destroys ended half-way: builds at ten moments by TERM and by KILL, cdktf by Ctrl-C (half an hour)
-	@$(python) -m pytest -m slow tests/rehearsal/test_rehearsal_pipeline_killed.py tests/rehearsal/test_rehearsal_interrupted.py
+test-killed: setup  ## Deploy builds ended half-way at ten moments, by TERM and by KILL (half an hour; test-slow does some of it)
+	@$(python) -m pytest -m slow tests/rehearsal/test_rehearsal_pipeline_killed.py
 
 test-providers: setup  ## init, validate and plan with the real Terraform providers, where they can be had
 	@$(python) -m pytest -m providers -rs

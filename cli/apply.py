@@ -102,7 +102,9 @@ def seconds(text: str) -> float:
 def run(args: argparse.Namespace) -> int:
     wanted = project.real()
     if PIPELINE in args.stacks:
-        raise Failed(f"{PIPELINE}: a build must not change its own identity; a person does: `tpuenv deploy {PIPELINE}`")
+        raise Failed(
+            f"{PIPELINE}: a build must not change its own identity; a person runs `tpuenv deploy foundation {PIPELINE}`"
+        )
     if not args.reviewed.startswith("gs://") and not Path(args.reviewed).is_dir():
         raise Failed(
             f"--reviewed: '{args.reviewed}' is no folder here, so nothing in it was reviewed; name gs://BUCKET, or the "

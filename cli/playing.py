@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import signal
@@ -14,6 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from cli import project
+from cli.failure import Failed
 from environment import Environment
 from environment.services import SERVICES
 from environment.settings import Settings
@@ -32,9 +34,23 @@ PROTECTED = {"DELETION_PROTECTION": "true", "DESTROY_DATA": "false"}
 UNPROTECTED = {"DELETION_PROTECTION": "false", "DESTROY_DATA": "true"}
 
 
-def world_for(environment: Environment, folder: Path, settings: Mapping[str, str]) -> World:
-    """A world that is not entered yet: the project of the settings, as `tpuenv bootstrap` leaves it."""
-    from rehearsal.world import Project, World
+def add_folder(parser: argparse.ArgumentParser) -> None:
+    """The option about where a rehearsal works."""
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=FOLDER,
+        help="where to work: new, empty or a rehearsal's (default: .venv/rehearsal)",
+    )
+
+
+@contextlib.contextmanager
+def world_for(environment: Environment, folder: Path, settings: Mapping[str, str]) -> Iterator[World]:
+    """A world in `folder`: the project of the settings, as `tpuenv bootstrap` leaves it.
+
+    Raises Failed when it cannot start, or is lost while something is played in it.
+    """
+    from rehearsal.world import CannotStart, Lost, Project, World
 
     played = Project(
         id_=environment.settings.project_id,
@@ -44,7 +60,18 @@ def world_for(environment: Environment, folder: Path, settings: Mapping[str, str
         services=list(SERVICES),
         repository=environment.settings.build_repository,
     )
-    return World(folder=folder, project=played, cache=_CACHE, settings=settings, ours=folder == FOLDER)
+    world = World(
+        folder=folder.absolute(),
+        project=played,
+        cache=_CACHE,
+        settings={project.FOLDER: str(project.folder()), **settings},
+        ours=folder.absolute() == FOLDER,
+    )
+    try:
+        with _leaving_on_signals(), world:
+            yield world
+    except (CannotStart, Lost) as error:
+        raise Failed(str(error)) from error
 
 
 def overrides(process_env: Mapping[str, str]) -> dict[str, str]:
@@ -54,7 +81,7 @@ def overrides(process_env: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def leaving_on_signals() -> Iterator[None]:
+def _leaving_on_signals() -> Iterator[None]:
     """A pipeline that gives up sends SIGTERM, a terminal that is closed SIGHUP: what was started ends with this."""
     signals = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) != signal.SIG_IGN]
 

@@ -234,5 +234,5 @@ class Recovery:
             "Next: deploy through the pipeline, what was merged last, and approve it:\n"
             f"  gcloud builds triggers run {names.trigger('deploy')} --region={self._build_region} "
             f"--branch={settings.build_branch}\n"
-            "What no build deploys, a person does:  tpuenv deploy pipeline"
+            "What no build deploys, a person does:  tpuenv deploy foundation pipeline"
         )

@@ -6,13 +6,11 @@ import argparse
 import contextlib
 import os
 import sys
-from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
 from cli import project
-from cli.failure import Failed
-from cli.playing import FOLDER, PROTECTED, UNPROTECTED, Parts, leaving_on_signals, overrides, world_for
+from cli.playing import PROTECTED, UNPROTECTED, Parts, add_folder, overrides, world_for
 from environment import Environment
 
 if TYPE_CHECKING:
@@ -48,27 +46,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--keep", action="store_true", help="leave the environment deployed in the played cloud")
-    parser.add_argument(
-        "--folder",
-        type=Path,
-        default=FOLDER,
-        help="where to work: new, empty or a rehearsal's (default: .venv/rehearsal)",
-    )
+    add_folder(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """0 when all parts went well; 1 with what is off; environment.Refused before anything starts."""
     environment = project.wanted()
-
-    from rehearsal.world import CannotStart, Lost
-
-    settings = {**overrides(os.environ), project.FOLDER: str(project.folder())}
-    world = world_for(environment, args.folder.absolute(), settings)
-    try:
-        with leaving_on_signals(), world:
-            return Show(world, environment).play(keep=args.keep)
-    except (CannotStart, Lost) as error:
-        raise Failed(str(error)) from error
+    with world_for(environment, args.folder, overrides(os.environ)) as world:
+        return Show(world, environment).play(keep=args.keep)
 
 
 class Show(Parts):

@@ -14,7 +14,7 @@ import environment
 from cli import build_log, project
 from cli.failure import Failed
 from cli.planning import PIPELINE
-from cli.playing import FOLDER, PROTECTED, UNPROTECTED, Parts, leaving_on_signals, overrides, world_for
+from cli.playing import PROTECTED, UNPROTECTED, Parts, add_folder, overrides, world_for
 from cli.progress import Progress
 from cli.terraform import synthesize
 from environment import Environment
@@ -56,12 +56,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--verbose", action="store_true", help="print the whole logs of the builds")
-    parser.add_argument(
-        "--folder",
-        type=Path,
-        default=FOLDER,
-        help="where to work: new, empty or a rehearsal's (default: .venv/rehearsal)",
-    )
+    add_folder(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -70,16 +65,9 @@ def run(args: argparse.Namespace) -> int:
     wanted = environment.load(
         project.folder() / "vars.env", {**os.environ, **settings}, fleet=project.folder() / "fleet.yaml"
     )
-
-    from rehearsal.world import CannotStart, Lost
-
     check_files(wanted, settings)
-    world = world_for(wanted, args.folder.absolute(), {**settings, project.FOLDER: str(project.folder())})
-    try:
-        with leaving_on_signals(), world:
-            return Pipeline(world, wanted, commit_of(settings), verbose=args.verbose).play()
-    except (CannotStart, Lost) as error:
-        raise Failed(str(error)) from error
+    with world_for(wanted, args.folder, settings) as world:
+        return Pipeline(world, wanted, commit_of(settings), verbose=args.verbose).play()
 
 
 def check_files(wanted: Environment, settings: Mapping[str, str]) -> None:

@@ -86,6 +86,7 @@ def test_only_the_resources_in_use_are_loaded_in_python_and_in_node(tmp_path: Pa
     assert 20 < in_node < 200
 
 
+@pytest.mark.slow
 def test_nothing_is_left_in_the_process_environment() -> None:
     program = "import os; before = dict(os.environ); import stacks; assert dict(os.environ) == before"
     done = python(program, NODE_OPTIONS="--max-old-space-size=2048")
@@ -93,6 +94,7 @@ def test_nothing_is_left_in_the_process_environment() -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_a_submodule_that_nobody_imported_can_be_asked_of_its_package() -> None:
     program = (
         "import stacks, cdktf_cdktf_provider_google as google, cdktf_cdktf_provider_helm as helm\n"
@@ -104,6 +106,7 @@ def test_a_submodule_that_nobody_imported_can_be_asked_of_its_package() -> None:
     assert done.stdout.split() == ["PubsubTopic", "False", "True", "cdktf_cdktf_provider_helm.data_helm_template"], done
 
 
+@pytest.mark.slow
 def test_a_type_that_nobody_imported_is_found_when_the_kernel_returns_it() -> None:
     program = (
         "import sys, stacks, jsii\n"
@@ -149,6 +152,7 @@ def test_another_jsii_is_warned_of_and_loaded_the_plain_way(monkeypatch: pytest.
     assert helm.package not in sys.modules
 
 
+@pytest.mark.slow
 def test_cdktf_imported_too_early_is_warned_of_and_works() -> None:
     done = python(
         "import warnings; warnings.simplefilter('always'); import cdktf, stacks; "

@@ -23,7 +23,7 @@ from rehearsal.rules.gke import CLUSTER
 from tests.rehearsal.deployed import admitted, submit
 from tests.rehearsal.ground import Ground, Things, ground_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.killed]
+pytestmark = pytest.mark.slow
 
 LIMIT_SECONDS = 180
 CDKTF = [str(Path(sys.executable).with_name("cdktf"))]

@@ -191,8 +191,7 @@ def deployments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment
     plan = (project.ROOT / "cloudbuild" / "plan.yaml").read_text(encoding="utf-8")
     plan = re.sub(r"- id: test\n(?:  .*\n)*", "", plan)
     changed = {"vars.env": (folder / "vars.env").read_text(encoding="utf-8"), "cloudbuild/plan.yaml": plan}
-    world = world_for(wanted, folder / "world", {project.FOLDER: str(folder)})
-    with world:
+    with world_for(wanted, folder / "world", {project.FOLDER: str(folder)}) as world:
         found = Deployments(
             world=world, trigger=wanted.names.trigger("deploy"),
             builds=CloudBuild(world=world, images=Images(builder=wanted.settings.builder_image), grace=60),
