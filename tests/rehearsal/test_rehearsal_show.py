@@ -131,24 +131,6 @@ def test_what_a_team_has_no_quota_of_is_left_out(synthesis: Synthesis, empty: Pl
 
 
 @whole
-def test_the_whole_of_it_goes_well(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["rehearse", "--folder", str(tmp_path / "with spaces")]) == 0
-    told = capfd.readouterr().out
-    for line in (
-        "Rehearsing tpu-cluster in project my-project",
-        "tpu: 2 slices x 4 hosts x 4 chips = 32 chips (tpu-v6e-slice 4x4, ct6e-standard-4t, us-east5-b, on-demand)",
-        "admitted: slice, 4 pods, on node pool tpu-0 in us-east5-b (4 hosts x 4 chips)",
-        "queues           refused",
-        "refused, nothing deleted: Instance cannot be destroyed",
-        "nothing is left but the project, its enabled APIs and the state bucket",
-    ):
-        assert line in told
-    assert told.count("no changes\n") == 5
-    assert "NOT OK" not in told
-    assert processes.recorded(tmp_path / "with spaces" / "processes") == []
-
-
-@whole
 def test_a_deployment_that_fails_says_why_and_the_exit_code_is_1(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -180,18 +162,31 @@ def test_drift_is_found_by_the_second_deployment(tmp_path: Path, capfd: pytest.C
 
 
 @whole
-def test_a_rehearsal_killed_half_way_does_not_disturb_the_next(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "cli", "rehearse", "--folder", str(tmp_path / "w")]
+def test_the_whole_of_it_goes_well_also_after_one_that_was_killed_half_way(tmp_path: Path) -> None:
+    folder = tmp_path / "with spaces"
+    command = [sys.executable, "-m", "cli", "rehearse", "--folder", str(folder)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env={**os.environ}) as running:
         assert running.stdout is not None
         for line in running.stdout:
             if line.startswith("  foundation"):
                 break
         running.send_signal(signal.SIGKILL)
-    left = [int(note.name) for note in (tmp_path / "w" / "processes").iterdir()]
+    left = [int(note.name) for note in (folder / "processes").iterdir()]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+    for line in (
+        "Rehearsing tpu-cluster in project my-project",
+        "tpu: 2 slices x 4 hosts x 4 chips = 32 chips (tpu-v6e-slice 4x4, ct6e-standard-4t, us-east5-b, on-demand)",
+        "admitted: slice, 4 pods, on node pool tpu-0 in us-east5-b (4 hosts x 4 chips)",
+        "queues           refused",
+        "refused, nothing deleted: Instance cannot be destroyed",
+        "nothing is left but the project, its enabled APIs and the state bucket",
+    ):
+        assert line in done.stdout
+    assert done.stdout.count("no changes\n") == 5
+    assert "NOT OK" not in done.stdout
     assert [pid for pid in left if processes.started(pid)] == []
+    assert processes.recorded(folder / "processes") == []
 
 
 def of_this(folder: Path) -> list[str]:
