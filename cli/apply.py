@@ -17,7 +17,6 @@ from cli.planning import PIPELINE, PLAN_FILE, NotPlanned, Plan, chosen, digest, 
 from cli.review import by_hand, differences
 from cli.terraform import OUTPUT, Stack, Terraform, synthesize
 from environment import Environment
-from environment.values import repository_parts
 
 if TYPE_CHECKING:
     from cli.cloud import Clients
@@ -206,9 +205,7 @@ class Apply:
         from cli import approval
 
         settings = self.environment.settings
-        # Triggers are in the region of the repository's connection: stacks/pipeline.py.
-        location = repository_parts(settings.build_repository).get("location") or settings.region
-        trigger = approval.trigger_name(self.trigger, project_id=settings.project_id, location=location)
+        trigger = approval.trigger_name(self.trigger, project_id=settings.project_id, location=settings.build_region)
         page = approval.ask(self.clients, trigger=trigger, commit=self.commit)
         print(f"Read the plan above, then approve the next build of {self.trigger} at\n  {page}")
         return 0

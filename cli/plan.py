@@ -12,7 +12,6 @@ from cli.failure import Failed
 from cli.planning import PIPELINE, NotPlanned, Plan, chosen, digest, plan, record
 from cli.terraform import OUTPUT, Stack, synthesize
 from environment import Environment
-from environment.values import repository_parts
 
 _DESCRIPTION = """\
 Plans each stack with Terraform and changes nothing: what would be made, changed,
@@ -81,12 +80,10 @@ def put_back(wanted: Environment) -> str:
     why = "Somebody changed the cloud by hand, or a commit was not deployed."
     if not settings.build_repository:
         return f"{why} `tpuenv deploy` makes it what the code says"
-    # Triggers are in the region of the repository's connection: stacks/pipeline.py.
-    location = repository_parts(settings.build_repository)["location"]
     return (
         f"{why} To make it what the code says, run and approve the deploy:\n"
         f"  gcloud builds triggers run {wanted.names.trigger('deploy')} --branch={settings.build_branch} "
-        f"--region={location} --project={settings.project_id}\n"
+        f"--region={settings.build_region} --project={settings.project_id}\n"
         "A change by hand was not reviewed, so that build shows the plan above, records it, and asks for one more "
         "approval before it puts that back. To keep the change, write it into the code"
     )

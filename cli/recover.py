@@ -18,6 +18,9 @@ from environment import Environment
 if TYPE_CHECKING:
     from cli.recovery import Recovery
 
+# The timeout of a build that deploys: cloudbuild/deploy.yaml.
+STALE_AFTER = "6h"
+
 _DESCRIPTION = """\
 After a deploy or destroy that was killed, or a lost state. In this order:
 
@@ -43,8 +46,9 @@ examples:
   tpuenv recover --yes --stale-after 0m
 
 With --yes what is doubtful is left alone, and the exit code is 1: a lock whose holder is seen at
-work on this machine; a lock of another machine, as of a build of Cloud Build, that is younger
-than --stale-after; a state bucket that is gone, unless --new-bucket says to make another.
+work on this machine, or is a build that Cloud Build says is running; a lock of another machine,
+younger than --stale-after, whose holder cannot be seen; a state bucket that is gone, unless
+--new-bucket says to make another.
 
 Exit codes: 0 all is put right, or nothing was wrong; 1 something is left to do by hand (with
 --dry-run: something would be done); 2 wrong settings or arguments; 130 interrupted.
@@ -65,9 +69,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--stale-after",
         type=seconds,
-        default="10m",
+        default=STALE_AFTER,
         metavar="TIME",
-        help="with --yes, keep a lock of another machine that is younger: 90s, 10m, 1h; 0m keeps none (default: 10m)",
+        help="with --yes, keep a younger lock of another machine whose holder cannot be seen: 90s, 10m, 1h; "
+        f"0m keeps none (default: {STALE_AFTER}, which no build outlives)",
     )
     parser.add_argument(
         "--new-bucket",

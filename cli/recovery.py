@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -15,12 +14,12 @@ from cli.cloud import Clients
 from cli.dialog import Dialog
 from cli.failure import Failed
 from cli.planning import initialize
+from cli.recovery_locks import HeldLocks
 from cli.recovery_objects import Objects
 from cli.recovery_states import damaged, mend
 from cli.state_bucket import ensure_state_bucket
 from cli.terraform import Stack, Terraform
 from environment import Environment
-from environment.values import repository_parts
 
 # A recovery that another one waits for is soon over; a deploy is not, and neither should go on beside the other.
 _WAIT_SECONDS = 30
@@ -35,7 +34,7 @@ class Recovery:
     stacks: Sequence[Stack]
     dialog: Dialog
     dry_run: bool
-    stale_after: float = 0  # seconds: with nobody to see a warning, a younger lock of another machine is kept
+    stale_after: float = 0  # seconds: cli/recovery_locks.py
     new_bucket: bool = False  # with nobody to ask, whether a state bucket that is gone is made anew
     quick: bool = False  # what Terraform has just worked with need not be made ready again
     _locked: set[str] = field(default_factory=set)  # stacks whose lock was not released
@@ -46,7 +45,14 @@ class Recovery:
         if not self._bucket():
             return self._told()
         names = self.environment.names
-        self._locks()
+        held = HeldLocks(
+            environment=self.environment,
+            clients=self.clients,
+            dialog=self.dialog,
+            dry_run=self.dry_run,
+            stale_after=self.stale_after,
+        )
+        self._locked.update(held.kept([stack.name for stack in self.stacks]))
         if "" in self._locked and not self.dry_run:
             self.dialog.say("\nStates and objects are not looked at, because the environment is locked.")
             return self._told()
@@ -163,50 +169,6 @@ class Recovery:
         )
         return False
 
-    def _locks(self) -> None:
-        names = self.environment.names
-        print("Locks", flush=True)
-        wanted = {"", *(stack.name for stack in self.stacks)}
-        held = [lock for lock in locks.held(self.clients, names) if lock.stack in wanted]
-        if not held:
-            print("  none is held")
-        for lock in held:
-            self.dialog.say(f"  {lock}")
-            if not self._released(lock, locks.living(lock, names), young=self._young(lock, held)):
-                self._locked.add(lock.stack)
-
-    def _young(self, lock: locks.Lock, held: Sequence[locks.Lock]) -> bool:
-        """Whether its holder may be at work where that is not seen: on another machine, as a build is.
-
-        Whoever holds the environment's own lock takes one stack's after the other.
-        """
-        same = held if not lock.stack else [lock]
-        return not lock.here and any(not each.here and each.younger(self.stale_after) for each in same)
-
-    def _released(self, lock: locks.Lock, working: Sequence[int], *, young: bool) -> bool:
-        names = self.environment.names
-        if build := re.search(r"\bbuild (\S+)$", lock.info):
-            print(f"    Does it still run?  gcloud builds describe {build[1]} --region={self._build_region}")
-        if working:
-            print(f"    At work on this machine: process {', '.join(map(str, working))}")
-        elif young:
-            print("    It is young, and of another machine: make sure that whoever took it is gone.")
-        if working and self.dialog.careful:
-            self.dialog.leave(f"{lock}: wait for process {working[0]}, or end it")
-            return False
-        if young and self.dialog.careful and not self.dry_run:
-            self.dialog.leave(
-                f"{lock}: it is young, and its holder, on another machine, may be at work: wait; or see that it is "
-                "gone, then add --stale-after 0m"
-            )
-            return False
-        if not self.dialog.ask("Release it?"):
-            self.dialog.leave(f"{lock}: not released")
-            return False
-        released = locks.release(self.clients, names, lock)
-        print("    released" if released else "    it was gone already, or is another's by now", flush=True)
-        return True
-
     def _told(self) -> int:
         print()
         if self.dialog.left:
@@ -220,19 +182,13 @@ class Recovery:
         return 0
 
     @property
-    def _build_region(self) -> str:
-        """Builds are in the region of the repository's connection."""
-        settings = self.environment.settings
-        return repository_parts(settings.build_repository).get("location") or settings.region
-
-    @property
     def _next(self) -> str:
         names, settings = self.environment.names, self.environment.settings
         if not settings.build_repository:
             return "Next: tpuenv deploy"
         return (
             "Next: deploy through the pipeline, what was merged last, and approve it:\n"
-            f"  gcloud builds triggers run {names.trigger('deploy')} --region={self._build_region} "
+            f"  gcloud builds triggers run {names.trigger('deploy')} --region={settings.build_region} "
             f"--branch={settings.build_branch}\n"
             "What no build deploys, a person does:  tpuenv deploy foundation pipeline"
         )

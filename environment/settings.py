@@ -75,6 +75,11 @@ class Settings:
     build_branch: str = field(metadata=_key("main", values.branch))
     builder_image: str = field(metadata=_optional(values.pinned_image))
 
+    @property
+    def build_region(self) -> str:
+        """Where triggers and builds are: where the repository is connected; without a repository, REGION."""
+        return values.repository_parts(self.build_repository).get("location") or self.region
+
 
 KEYS = tuple(each.name.upper() for each in dataclasses.fields(Settings))
 _OF_THE_FLEET = ("TPU_TYPE", "NUM_TPU_POOLS", "NAMESPACE")  # fleet.yaml says these things in another way

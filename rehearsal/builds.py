@@ -1,6 +1,7 @@
-"""The one call of Cloud Build's REST API that a build makes: run a trigger, which makes another build.
+"""Builds over Cloud Build's REST API: a trigger is run, which makes another build, and a build is looked at.
 
 https://cloud.google.com/build/docs/api/reference/rest/v1/projects.locations.triggers/run
+https://cloud.google.com/build/docs/api/reference/rest/v1/projects.locations.builds/get
 """
 
 from __future__ import annotations
@@ -14,18 +15,35 @@ from rehearsal.cloudbuild.triggers import Trigger
 from rehearsal.rules import identity
 from rehearsal.web import HttpError, Request, Response, json_response
 
-PATH = re.compile(r"/v1/(projects/([^/]+)/locations/[^/]+/triggers/[^/:]+):run")
+_RUN = re.compile(r"/v1/(projects/([^/]+)/locations/[^/]+/triggers/[^/:]+):run")
+_GET = re.compile(r"/v1/(projects/([^/]+)/locations/[^/]+/builds/[^/:]+)")
 
 
-def run(cloud: Cloud, request: Request) -> Response:
-    """The operation that holds the new build; raises HttpError."""
-    match = PATH.fullmatch(request.path)
-    if match is None or request.method != "POST":
-        raise HttpError(404, "Not Found")
+def serves(path: str) -> bool:
+    return bool(_RUN.fullmatch(path) or _GET.fullmatch(path))
+
+
+def serve(cloud: Cloud, request: Request) -> Response:
+    """The operation that holds the new build, or a build; raises HttpError."""
     account = identity.account_of(request.headers.get("authorization", "").removeprefix("Bearer "))
     if account is None:
         raise HttpError(401, "Request had invalid authentication credentials.")
-    name, project = match.groups()
+    if request.method == "POST" and (match := _RUN.fullmatch(request.path)):
+        return _run(cloud, request, account, *match.groups())
+    if request.method == "GET" and (match := _GET.fullmatch(request.path)):
+        return _get(cloud, account, *match.groups())
+    raise HttpError(404, "Not Found")
+
+
+def _get(cloud: Cloud, account: str, name: str, project: str) -> Response:
+    _permit(cloud, account, "cloudbuild.builds.get", name, project)
+    found = cloud.get(builds.BUILD, name)
+    if found is None:
+        raise HttpError(404, f"Requested entity was not found: {name}")
+    return json_response(found)
+
+
+def _run(cloud: Cloud, request: Request, account: str, name: str, project: str) -> Response:
     _permit(cloud, account, "cloudbuild.builds.create", name, project)
     trigger = _find(cloud, name)
     # https://cloud.google.com/build/docs/securing-builds/configure-user-specified-service-accounts

@@ -57,14 +57,14 @@ class StandIns:
 
 
 def answers(cloud: Cloud) -> Callable[[web.Request], web.Response]:
-    """All that is spoken over HTTP: the clusters' API servers, Cloud Build's triggers, lists, and Cloud Storage."""
+    """All that is spoken over HTTP: the clusters' API servers, Cloud Build's builds, lists, and Cloud Storage."""
     storage = Storage(cloud)
 
     def answer(request: web.Request) -> web.Response:
         if request.path.startswith(server.PREFIX):
             return server.serve(cloud, request)
-        if builds.PATH.fullmatch(request.path):
-            return builds.run(cloud, request)
+        if builds.serves(request.path):
+            return builds.serve(cloud, request)
         if listed.PATH.fullmatch(request.path):
             return listed.serve(cloud, request)
         return storage.handle(request)

@@ -45,7 +45,6 @@ from cdktf_cdktf_provider_google.storage_bucket import (
 from constructs import Construct
 
 from environment import Environment
-from environment.values import repository_parts
 from stacks.base import EnvironmentStack
 from stacks.identities import DEPLOY, PLAN, SCHEDULER, Identities
 
@@ -67,7 +66,7 @@ class Pipeline(EnvironmentStack):
 
     def __init__(self, scope: Construct, id_: str, *, environment: Environment, stacks: list[EnvironmentStack]) -> None:
         super().__init__(scope, id_, environment=environment)
-        self.location = repository_parts(environment.settings.build_repository)["location"]
+        self.location = environment.settings.build_region
         names = environment.names
         self.records = self._bucket("records", names.records_bucket)
         self.logs = self._bucket("logs", names.logs_bucket)

@@ -1,0 +1,98 @@
+"""A played project whose state bucket holds what a test puts there, met with Google's clients, and no Terraform."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+import environment
+from cli import states
+from cli.cloud import Clients, connect
+from cli.dialog import Dialog
+from cli.recovery_states import mend
+from cli.terraform import Stack
+from environment.names import Names
+from rehearsal import web
+from rehearsal.cloud import Blob, Cloud
+from rehearsal.gcs import BUCKET
+from rehearsal.rules.project import make_project
+from rehearsal.serve import answers
+
+STATES = "some-project-tpu-tf-state"
+
+
+def state(serial: int, *names: str, lineage: str = "a") -> bytes:
+    types = {"guard": "terraform_data"}
+    resources = [
+        {"mode": "managed", "type": types.get(name, "t"), "name": name, "instances": [{"attributes": {}}]}
+        for name in names
+    ] + [{"mode": "data", "type": "t", "name": "read", "instances": [{}]}]
+    return json.dumps({"version": 4, "serial": serial, "lineage": lineage, "resources": resources}).encode()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ground:
+    """A played project with its state bucket, a checkout's folder, and what was said."""
+
+    cloud: Cloud
+    clients: Clients
+    names: Names
+    folder: Path
+    asked: list[str] = field(default_factory=list)
+
+    def write(self, name: str, content: bytes) -> Blob:
+        return self.cloud.put_blob(STATES, f"tpu/{name}", content, {}, keep_old=True)
+
+    def states(self, *contents: bytes) -> list[int]:
+        """Of stack `queues`, oldest first; their generations."""
+        return [self.write("queues/default.tfstate", content).generation for content in contents]
+
+    def lock(self, who: str = "ada@far-away", stack: str = "queues") -> Blob:
+        fields = {"ID": "1", "Who": who, "Operation": "OperationTypeApply", "Created": "2020-01-01T00:00:00.123456789Z"}
+        return self.write(f"{stack}/default.tflock", json.dumps(fields).encode())
+
+    @property
+    def live(self) -> states.State:
+        (blob,) = self.cloud.blobs(STATES, name="tpu/queues/default.tfstate")
+        return states.parse(blob.content)
+
+    @property
+    def kept(self) -> int:
+        return len(self.cloud.blobs(STATES, name="tpu/queues/default.tfstate", generations=True))
+
+    @property
+    def locked(self) -> bool:
+        return bool(self.cloud.blobs(STATES, name="tpu/queues/default.tflock"))
+
+    def mend(self, *, yes: bool = True) -> bool:
+        def answer(question: str) -> bool:
+            self.asked.append(question)
+            return yes
+
+        stack = Stack(name="queues", folder=self.folder)
+        return mend(self.clients, self.names, stack, Dialog(answer=answer, careful=True), locked=False)
+
+
+@contextmanager
+def ground_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
+    """With the variables that make the clients meet it."""
+    cloud = Cloud(folder / "cloud.db")
+    make_project(cloud, "some-project", number="123456789012", services=[])
+    cloud.put(BUCKET, STATES, {"name": STATES, "project": "some-project", "versioning": [{"enabled": True}]})
+    server, address = web.start(answers(cloud))
+    monkeypatch.setenv("GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", f"{address}/storage/v1/")
+    monkeypatch.setenv("GOOGLE_VERTEX_AI_CUSTOM_ENDPOINT", f"{address}/v1/")
+    monkeypatch.setenv("GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT", f"{address}/v1/")
+    monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", "rehearsal")
+    monkeypatch.setenv("TPUENV_FOLDER", str(folder))
+    (folder / "vars.env").write_text("PROJECT_ID=some-project\n")
+    names = environment.load(folder / "vars.env", {}).names
+    yield Ground(cloud=cloud, clients=connect("some-project"), names=names, folder=folder)
+    server.shutdown()
+    server.server_close()
+    cloud.close()
