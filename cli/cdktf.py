@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -17,6 +17,7 @@ from types import FrameType
 from cli import aftermath, project
 from cli.failure import Failed
 from cli.terraform import OUTPUT, Stack, synthesized
+from environment import Environment
 
 # Errors come last; a long deploy that redraws its progress would otherwise fill the memory.
 _KEPT_BYTES = 1_000_000
@@ -38,10 +39,10 @@ def add_parser(
     return parser
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace, *, first: Callable[[Environment], None] = lambda _: None) -> int:
     """cdktf's exit code: 130 after an interrupt, 128 + n if signal n ended it.
 
-    `args.further` is what came after the `--`.
+    `args.further` is what came after the `--`; `first` is done before cdktf is started.
     """
     wanted = project.real()  # Refuses wrong settings in one line each; cdktf would wrap them in its own error.
     at_terminal = bool(sys.stdin and sys.stdin.isatty())
@@ -49,6 +50,7 @@ def run(args: argparse.Namespace) -> int:
         raise Failed(
             f"{args.command}: there is no terminal to approve the plan at; add --auto-approve if you know what it does"
         )
+    first(wanted)
     approved = ["--auto-approve"] if args.auto_approve else []
     command = [str(_cdktf()), args.command, *(args.stacks or ["*"]), *args.further, *approved]
     # main.py needs this Python's packages, whichever is first on the PATH of the shell.
@@ -65,10 +67,15 @@ def _failed(output: str, further: Sequence[str]) -> list[Stack]:
     """The stacks in which Terraform failed: cdktf puts the stack's name before every line of Terraform's."""
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output)
     names = set(re.findall(r"^[ \t]*([a-z][a-z0-9-]*)  .*Error:", plain, re.MULTILINE))
+    return [stack for stack in synthesized(output_of(further)) if stack.name in names]
+
+
+def output_of(further: Sequence[str]) -> Path:
+    """The folder that cdktf synthesizes into when it gets these options."""
     options = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     options.add_argument("-o", "--output", type=Path, default=OUTPUT)
     where: Path = options.parse_known_args(further)[0].output
-    return [stack for stack in synthesized(project.ROOT / where) if stack.name in names]
+    return project.ROOT / where
 
 
 def _cdktf() -> Path:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import argparse
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from cli import cdktf
 from cli.apply import add_waiting
-from cli.terraform import OUTPUT
+from cli.terraform import OUTPUT, synthesize
+from environment import Environment
 
 _DESCRIPTION = """\
-Runs `cdktf destroy` on all stacks, or on those that are named, and nothing else: the
-plan, the question and the output are cdktf's own. Everything is protected until
-DELETION_PROTECTION=false, and the data in foundation until DESTROY_DATA=true as
-well; Terraform refuses before it touches a protected stack.
+Looks for what exists in the cloud and is in no state, as after a state was lost, and
+refuses if there is any: it would be left, and cost money. Then runs `cdktf destroy` on
+all stacks, or on those that are named: the plan, the question and the output are cdktf's
+own. Everything is protected until DELETION_PROTECTION=false, and the data in foundation
+until DESTROY_DATA=true as well; Terraform refuses before it touches a protected stack.
 
 With --confirm it is for pipelines, and asks nothing. TEXT must be RESOURCE_PREFIX,
-typed by a person; that lifts DELETION_PROTECTION for this run. It refuses when
-something exists that no state knows. Queues are drained, then all stacks are destroyed
-but foundation and pipeline; foundation goes as well, with all its data, only with
---foundation destroy. It holds the environment's lock.
+typed by a person; that lifts DELETION_PROTECTION for this run. Queues are drained, then
+all stacks are destroyed but foundation and pipeline; foundation goes as well, with all
+its data, only with --foundation destroy. It holds the environment's lock.
 """
 
 _EXAMPLES = """\
@@ -48,7 +50,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Without --confirm it is cdktf's exit code."""
     if args.confirm is None:
-        return cdktf.run(args)
+        return cdktf.run(args, first=lambda wanted: _look(wanted, args))
     from cli import confirmed_destroy
 
     return confirmed_destroy.run(args)
+
+
+def _look(wanted: Environment, args: argparse.Namespace) -> None:
+    """Raises Failed when cdktf would leave something behind."""
+    from cli import left_behind
+    from cli.cloud import connect
+
+    stacks = synthesize(cdktf.output_of(args.further))
+    # cdktf takes patterns as well: https://developer.hashicorp.com/terraform/cdktf/cli-reference/commands#destroy
+    meant = [stack for stack in stacks if any(fnmatchcase(stack.name, each) for each in args.stacks or ["*"])]
+    left_behind.refuse(connect(wanted.settings.project_id), wanted.names, meant)

@@ -242,14 +242,15 @@ def test_what_a_lost_state_would_leave_behind_stops_a_destroy_before_it_begins(c
     before = cloud.world.cloud.find()
     for stack in ("cluster", "tpu-node-pools"):
         cloud.world.cloud.delete_blob(STATES, f"tpu/{stack}/default.tfstate", keep_old=True)
-    assert cloud("destroy", "--confirm", "tpu") == 1
-    assert "nothing was destroyed, because what the states do not know would be left" in cloud.text
-    assert "In the cloud, but in no state: google_container_cluster.cluster" in cloud.text
-    assert "In the cloud, but in no state: google_container_node_pool." in cloud.text
-    assert "`tpuenv recover` puts that right; then destroy again." in cloud.text
-    assert "nothing is there" not in cloud.text
-    assert cloud.world.cloud.find() == before
-    assert cloud.locks == []
+    for whose in (("--confirm", "tpu"), ("clus*", "tpu-node-pools", "--auto-approve", "--", "--skip-provider-lock")):
+        assert cloud("destroy", *whose, DELETION_PROTECTION="false") == 1
+        assert "nothing was destroyed, because what the states do not know would be left" in cloud.text
+        assert "In the cloud, but in no state: google_container_cluster.cluster" in cloud.text
+        assert "In the cloud, but in no state: google_container_node_pool." in cloud.text
+        assert "`tpuenv recover` puts that right; then destroy again." in cloud.text
+        assert "nothing is there" not in cloud.text
+        assert cloud.world.cloud.find() == before
+        assert cloud.locks == []
 
     cloud.world.cloud.put_blob(STATES, "tpu/cluster/default.tfstate", b"{", {}, keep_old=True)
     assert cloud("destroy", "--confirm", "tpu", "cluster") == 1

@@ -49,7 +49,6 @@ def read_terminal(terminal: int) -> bytes:
     ("arguments", "handed_over"),
     [
         (["deploy", "--auto-approve"], "deploy * --auto-approve"),
-        (["destroy", "--auto-approve"], "destroy * --auto-approve"),
         (["deploy", "foundation", "cluster", "--auto-approve"], "deploy foundation cluster --auto-approve"),
         (
             ["deploy", "--auto-approve", "queues", "--", "--ignore-missing-stack-dependencies"],
@@ -60,7 +59,7 @@ def read_terminal(terminal: int) -> bytes:
             "deploy queues --ignore-missing-stack-dependencies --auto-approve",
         ),
         (["deploy", "--auto-approve", "--", "--parallelism=1"], "deploy * --parallelism=1 --auto-approve"),
-        (["destroy", "--auto-approve", "--", "--a", "--", "b"], "destroy * --a -- b --auto-approve"),
+        (["deploy", "--auto-approve", "--", "--a", "--", "b"], "deploy * --a -- b --auto-approve"),
     ],
 )
 def test_cdktf_gets_the_stacks_or_all_of_them(
@@ -78,7 +77,7 @@ def test_a_failure_keeps_its_output_and_exit_code_and_is_explained(
 ) -> None:
     monkeypatch.setattr(sys, "executable", python)
     write_cdktf(python, f"cat >&2 <<'END'\n{REFUSAL}\nEND", "exit 7")
-    assert main(["destroy", "--auto-approve"]) == 7
+    assert main(["deploy", "--auto-approve"]) == 7
     shown = capfd.readouterr()
     assert shown.out.strip() == REFUSAL
     assert "DELETION_PROTECTION=false tpuenv destroy" in shown.err
@@ -98,7 +97,7 @@ def test_an_error_at_the_end_of_a_long_output_is_explained(
 ) -> None:
     monkeypatch.setattr(sys, "executable", python)
     write_cdktf(python, "head -c 5000000 /dev/zero | tr '\\0' 'x'", f"cat <<'END'\n\n{REFUSAL}\nEND", "exit 1")
-    assert main(["destroy", "--auto-approve"]) == 1
+    assert main(["deploy", "--auto-approve"]) == 1
     shown = capfd.readouterr()
     assert len(shown.out) > 5_000_000
     assert "DELETION_PROTECTION=false" in shown.err
@@ -154,7 +153,7 @@ def test_cdktf_can_ask_at_a_terminal_and_is_explained_there_too(python: str) -> 
     )
     ours, theirs = pty.openpty()
     with subprocess.Popen(
-        as_program(python, "destroy"), cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+        as_program(python, "deploy"), cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
     ) as running:
         os.close(theirs)
         shown, answered = b"", False
