@@ -18,15 +18,16 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from rehearsal import planning, schemas, values, web
+from rehearsal import planning, values, web
 from rehearsal.cloud import Cloud
 from rehearsal.provider import Provider, Schemas
 from rehearsal.rules.identity import token_of
 from rehearsal.rules.kind import Client, Kind, Place
 from rehearsal.rules.project import make_project
-from rehearsal.schemas import Block, NestedBlock
+from rehearsal.schemas import Block
 from rehearsal.serve import answers, provider, schemas_of
-from rehearsal.values import UNKNOWN, Dynamic, Unknown, Value
+from rehearsal.values import Value
+from tests.rehearsal.proposals import check_plan, check_result, complete, proposed
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CACHE = ROOT / ".venv" / "cache" / "rehearsal"
@@ -151,12 +152,12 @@ class Played:
             if name in names:
                 config = configs[0] if isinstance(configs, list) else configs
                 block = self.provider(name).schemas.provider
-                self.settings[name] = _complete(block, self._evaluate(config))
+                self.settings[name] = complete(block, self._evaluate(config))
 
     def read_source(self, type_: str, **config: Any) -> dict[str, Any]:
         found = self.provider(type_)
         block = found.schemas.sources[type_]
-        value = found.sources[type_].read(self._client("google"), _complete(block, config))
+        value = found.sources[type_].read(self._client("google"), complete(block, config))
         return dict(values.decode(values.encode(value, block.type_), block.type_))
 
     def _client(self, type_: str) -> Client:
@@ -180,9 +181,9 @@ class Played:
             item.state = dict(item.config)
             return item.state
         client, kind, block, found = self._parts(item)
-        config = _complete(block, self._evaluate(_without_meta(item.config)))
-        planned, replaced = found.plan(client, kind, block, item.state, _proposed(block, item.state, config))
-        _keeps(block, config, item.state, planned)
+        config = complete(block, self._evaluate(_without_meta(item.config)))
+        planned, replaced = found.plan(client, kind, block, item.state, proposed(block, item.state, config))
+        check_plan(block, config, planned)
         if item.state is not None and replaced:
             self.destroy(item)
             return self.apply(item)
@@ -192,7 +193,7 @@ class Played:
             return item.state
         else:
             state = kind.update(client, block, item.state, planned)
-        _same_where_known(block, planned, state)
+        check_result(block, planned, state)
         item.state = values.decode(values.encode(state, block.type_), block.type_)
         return item.state
 
@@ -204,8 +205,8 @@ class Played:
         prior = self.read(address)
         if prior is not None and planning.same(block, prior, item.state):
             prior = item.state
-        config = _complete(block, self._evaluate(_without_meta(_changed(item.config, changes))))
-        return found.plan(client, kind, block, prior, _proposed(block, prior, config))
+        config = complete(block, self._evaluate(_without_meta(_changed(item.config, changes))))
+        return found.plan(client, kind, block, prior, proposed(block, prior, config))
 
     def unchanged(self, address: str) -> bool:
         """Whether a refresh finds no drift and a plan nothing to do."""
@@ -308,106 +309,3 @@ def _changed(config: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
         else:
             inside[last] = value
     return out
-
-
-def _complete(block: Block, config: dict[str, Any]) -> dict[str, Value]:
-    """A configuration as Terraform sends it: every attribute and block is there."""
-    unknown = config.keys() - block.attributes.keys() - block.blocks.keys()
-    assert not unknown, f"no such argument: {unknown}"
-    out: dict[str, Value] = {}
-    for name, attribute in block.attributes.items():
-        value = config.get(name)
-        dynamic = attribute.type_ == "dynamic" and value is not None
-        out[name] = Dynamic(values.type_of(value), value) if dynamic else _nulls(attribute.type_, value)
-    for name, nested in block.blocks.items():
-        out[name] = _complete_block(nested, config.get(name))
-    return out
-
-
-def _nulls(type_: schemas.CtyType, value: Any) -> Any:
-    if value is None or isinstance(type_, str):
-        return value
-    kind, inner = type_
-    if kind == "object":
-        return {name: _nulls(inner_type, value.get(name)) for name, inner_type in inner.items()}
-    if kind == "map":
-        return dict(value)
-    return [_nulls(inner, item) for item in value]
-
-
-def _complete_block(nested: NestedBlock, given: Any) -> Any:
-    if nested.nesting == "single":
-        return None if given is None else _complete(nested.block, given)
-    if nested.nesting == "map":
-        return {key: _complete(nested.block, item) for key, item in (given or {}).items()}
-    items = given if isinstance(given, list) else [] if given is None else [given]
-    return [_complete(nested.block, item) for item in items]
-
-
-def _proposed(block: Block, prior: dict[str, Value] | None, config: dict[str, Value]) -> dict[str, Value]:
-    """Terraform's proposal: the configuration, with prior values where it is silent and the attribute is computed."""
-    if prior is None:
-        return config
-    out = dict(config)
-    for name, attribute in block.attributes.items():
-        if attribute.computed and config[name] is None:
-            out[name] = prior.get(name)
-    for name, nested in block.blocks.items():
-        before = prior.get(name)
-        if nested.nesting == "list" and isinstance(config[name], list):
-            old = before or []
-            out[name] = [
-                _proposed(nested.block, old[at] if at < len(old) else None, item)
-                for at, item in enumerate(config[name])
-            ]
-        elif nested.nesting == "single" and config[name] is not None:
-            out[name] = _proposed(nested.block, before, config[name])
-        elif nested.nesting == "set" and isinstance(config[name], list):
-            old = before or []
-            out[name] = [next((x for x in old if _matches(item, x)), item) for item in config[name]]
-    return out
-
-
-def _matches(config: Any, there: Any) -> bool:
-    if isinstance(config, dict) and isinstance(there, dict):
-        return all(_matches(value, there.get(key)) for key, value in config.items())
-    if isinstance(config, list) and isinstance(there, list) and len(config) == len(there):
-        return all(_matches(one, other) for one, other in zip(config, there, strict=True))
-    return config is None or config == there
-
-
-def _keeps(block: Block, config: dict[str, Value], prior: dict[str, Value] | None, planned: dict[str, Value]) -> None:
-    """Terraform refuses a plan that differs from what is configured, or that sets what nobody configured."""
-    for name, attribute in block.attributes.items():
-        if config[name] is not None:
-            assert planned[name] == config[name], f"{name}: planned {planned[name]!r}, configured {config[name]!r}"
-        elif not attribute.computed:
-            assert planned[name] is None, f"{name}: planned {planned[name]!r}, configured nothing"
-    for name, nested in block.blocks.items():
-        given, plan = config[name], planned[name]
-        if nested.nesting in ("list", "set") and isinstance(given, list):
-            assert isinstance(plan, list) and len(plan) == len(given), f"{name}: another number of blocks"
-            if nested.nesting == "list":
-                for one, other in zip(given, plan, strict=True):
-                    _keeps(nested.block, one, None, other)
-
-
-def _same_where_known(block: Block, planned: dict[str, Value], state: dict[str, Value]) -> None:
-    """Terraform refuses a result that is not what was planned."""
-    for name in block.attributes:
-        value = planned[name]
-        assert isinstance(value, Unknown) or _contains_unknown(value) or state.get(name) == value, (
-            f"{name}: planned {value!r}, is {state.get(name)!r}"
-        )
-        assert not _contains_unknown(state.get(name)), f"{name}: unknown after apply"
-    for name, nested in block.blocks.items():
-        value, there = planned[name], state.get(name)
-        if isinstance(value, list):
-            assert isinstance(there, list) and len(there) == len(value), f"{name}: another number of blocks"
-            if nested.nesting == "list":
-                for one, other in zip(value, there, strict=True):
-                    _same_where_known(nested.block, one, other)
-
-
-def _contains_unknown(value: Value) -> bool:
-    return value == UNKNOWN or not values.is_known(value)

@@ -13,8 +13,8 @@ from rehearsal.kubernetes import webhooks
 from rehearsal.kubernetes.api import Api
 from rehearsal.kubernetes.resources import CRD, NAMESPACE
 from rehearsal.rules.kind import Refusal
+from tests.rehearsal.job_sets import job_set
 from tests.rehearsal.played import Played
-from tests.rehearsal.test_rehearsal_kubernetes import job_set
 
 CLUSTER = "projects/my-project/locations/us-east5/clusters/tpu-cluster"
 KUEUE = "helm_release.kueue"
