@@ -18,7 +18,8 @@ bucket of the Terraform state: versioned, uniform access, no public access.
 
 An administrator runs it once per project; the roles serviceusage.serviceUsageAdmin
 and storage.admin are enough. It is safe to repeat: what is right is left alone,
-and what was changed by hand is put right and told.
+and what was changed by hand is put right and told. A state bucket that was
+deleted is not replaced while Google can give it back.
 """
 
 _EPILOG = """\
@@ -38,6 +39,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--dry-run", action="store_true", help="show what would be done, and change nothing")
+    parser.add_argument(
+        "--new-bucket",
+        action="store_true",
+        help="make a state bucket that was deleted anew; Google does not give the old one back then",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,11 +51,11 @@ def run(args: argparse.Namespace) -> int:
     # Not before the settings are known to be good: Google's libraries take a second to load.
     from cli.cloud import connect
 
-    bootstrap(wanted, connect(wanted.settings.project_id), dry_run=args.dry_run)
+    bootstrap(wanted, connect(wanted.settings.project_id), dry_run=args.dry_run, new_bucket=args.new_bucket)
     return 0
 
 
-def bootstrap(environment: Environment, clients: Clients, *, dry_run: bool = False) -> None:
+def bootstrap(environment: Environment, clients: Clients, *, dry_run: bool = False, new_bucket: bool = False) -> None:
     """Does all of it, with a line for each thing done. Raises cli.failure.Failed."""
     from cli.apis import enable_apis
     from cli.state_bucket import ensure_state_bucket
@@ -72,6 +78,7 @@ def bootstrap(environment: Environment, clients: Clients, *, dry_run: bool = Fal
             labels={"environment": settings.resource_prefix, "stack": "bootstrap"},
             project_number=number,
             dry_run=dry_run,
+            anew=new_bucket,
         )
     for each in done:
         say(f"would have {each}" if dry_run else each[0].upper() + each[1:])

@@ -152,6 +152,7 @@ class Recovery:
             labels={"environment": settings.resource_prefix, "stack": "bootstrap"},
             project_number=settings.project_number,
             dry_run=False,
+            anew=True,
         )
         for line in done:
             self.dialog.say(f"  {line[0].upper()}{line[1:]}")

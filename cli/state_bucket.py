@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, NoReturn
 
 from google.api_core.exceptions import Conflict, Forbidden, NotFound
@@ -28,10 +29,15 @@ _NEW = (
 
 
 def ensure_state_bucket(
-    clients: Clients, *, name: str, region: str, labels: dict[str, str], project_number: str, dry_run: bool
+    clients: Clients, *, name: str, region: str, labels: dict[str, str], project_number: str, dry_run: bool, anew: bool
 ) -> list[str]:
-    """What was done (or would be), empty when the bucket is as it should be. Raises Failed."""
+    """What was done (or would be), empty when the bucket is as it should be.
+
+    Raises Failed; also when there was a bucket that Google still has, unless it is to be made `anew`.
+    """
     bucket = _find(clients, name)
+    if bucket is None and not anew:
+        _refuse_to_replace(clients, name)
     if bucket is None and dry_run:
         return [f"made bucket {name} in {region}: {_NEW}"]
     if bucket is None:
@@ -63,6 +69,30 @@ def _names_in_project(clients: Clients, prefix: str) -> list[str]:
     with clients.asking("list the buckets", permission="storage.buckets.list", role=_ROLE):
         buckets = clients.storage.list_buckets(prefix=prefix, retry=clients.retry, timeout=clients.patience.answer)
         return [bucket.name for bucket in buckets]
+
+
+def _refuse_to_replace(clients: Clients, name: str) -> None:
+    """A deleted bucket can be restored until there is another of its name.
+
+    https://cloud.google.com/storage/docs/use-soft-deleted-buckets
+    """
+    with clients.asking("list the deleted buckets", permission="storage.buckets.list", role=_ROLE):
+        listed = clients.storage.list_buckets(
+            prefix=name, soft_deleted=True, retry=clients.retry, timeout=clients.patience.answer
+        )
+        deleted = [bucket for bucket in listed if bucket.name == name]
+    if deleted:
+        last = max(deleted, key=lambda bucket: bucket.generation)
+        raise Failed(
+            f"TF_STATE_BUCKET: '{name}' was deleted{_at(last.soft_delete_time)}, and Google has it with all states "
+            f"until{_at(last.hard_delete_time) or ' some days after that'}; bring it back:\n"
+            f"  gcloud storage restore gs://{name}#{last.generation}\n"
+            "To have an empty one instead, and lose those states for good: tpuenv bootstrap --new-bucket"
+        )
+
+
+def _at(time: datetime | None) -> str:
+    return f" {time:%Y-%m-%d %H:%M} UTC" if time else ""
 
 
 def _make(clients: Clients, name: str, region: str, labels: dict[str, str]) -> Bucket | None:

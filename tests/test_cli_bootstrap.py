@@ -41,7 +41,13 @@ class Bootstrap:
     folder: Path
 
     def __call__(
-        self, *, dry_run: bool = False, patience: Patience | None = None, url: str = "", **settings: str
+        self,
+        *,
+        dry_run: bool = False,
+        new_bucket: bool = False,
+        patience: Patience | None = None,
+        url: str = "",
+        **settings: str,
     ) -> str:
         vars_env = self.folder / "vars.env"
         vars_env.write_text("".join(f"{key}={value}\n" for key, value in {"PROJECT_ID": PROJECT, **settings}.items()))
@@ -62,7 +68,7 @@ class Bootstrap:
             api_url=lambda name: f"{base}/api/{name}",
         )
         try:
-            bootstrap(environment.load(vars_env, {}), clients, dry_run=dry_run)
+            bootstrap(environment.load(vars_env, {}), clients, dry_run=dry_run, new_bucket=new_bucket)
         finally:
             transport.close()
             transport.operations_client.transport._session.close()
@@ -216,6 +222,30 @@ def test_a_bucket_whose_making_was_answered_too_late_is_taken_as_ours(google: Go
     ]
     google.buckets[STATE] = good_bucket()
     assert f"Bucket {STATE} is as it should be" in run()
+
+
+def test_a_deleted_state_bucket_is_not_replaced_as_long_as_it_can_be_restored(google: Google, run: Bootstrap) -> None:
+    times = {"softDeleteTime": "2030-01-02T03:04:05.678Z", "hardDeleteTime": "2030-01-09T03:04:05.678Z"}
+    google.deleted = [
+        good_bucket() | {"generation": "41"},
+        good_bucket() | {"generation": "42"} | times,
+        bucket(f"{STATE}-2", generation="43"),
+    ]
+    for dry_run in (True, False):
+        with pytest.raises(Failed) as failed:
+            run(dry_run=dry_run)
+        assert str(failed.value) == (
+            f"TF_STATE_BUCKET: '{STATE}' was deleted 2030-01-02 03:04 UTC, and Google has it with all states until "
+            f"2030-01-09 03:04 UTC; bring it back:\n  gcloud storage restore gs://{STATE}#42\n"
+            "To have an empty one instead, and lose those states for good: tpuenv bootstrap --new-bucket"
+        )
+    assert google.buckets == {}
+    assert f"Made bucket {STATE}" in run(new_bucket=True)
+
+
+def test_what_another_deleted_bucket_was_called_does_not_matter(google: Google, run: Bootstrap) -> None:
+    google.deleted = [bucket(f"{STATE}-2", generation="43")]
+    assert f"Made bucket {STATE}" in run()
 
 
 def test_a_missing_permission_to_enable_is_named_with_its_role(google: Google, run: Bootstrap) -> None:

@@ -41,6 +41,7 @@ class Google:
 
     enabled: set[str] = field(default_factory=lambda: {"serviceusage.googleapis.com", "storage.googleapis.com"})
     buckets: dict[str, Json] = field(default_factory=dict)
+    deleted: list[Json] = field(default_factory=list)  # buckets that can be restored
     hidden: set[str] = field(default_factory=set)  # buckets whose owner lets nobody else read them
     faults: list[Fault] = field(default_factory=list)
     looks_until_enabled: int = 1  # at an operation, before it is done
@@ -125,7 +126,8 @@ class Google:
 
     def _storage(self, method: str, name: str, query: Mapping[str, list[str]], body: Json) -> tuple[int, Json]:
         if method == "GET" and not name:
-            own = [each for each in self.buckets.values() if each["projectNumber"] == NUMBER]
+            listed = self.deleted if query.get("softDeleted", [""])[0].lower() == "true" else self.buckets.values()
+            own = [each for each in listed if each["projectNumber"] == NUMBER]
             prefix = query.get("prefix", [""])[0]
             return 200, {"kind": "storage#buckets", "items": [each for each in own if each["name"].startswith(prefix)]}
         if method == "POST":
