@@ -215,14 +215,14 @@ def test_terraform_is_written_down_while_it_runs(tmp_path: Path) -> None:
 
 # Not a shell: one whose parent ignores interrupts, as a script's `make test &` does, cannot hear them. Terraform can.
 STOPPED_IN_ORDER = """\
-import signal, sys, time
+import os, signal, sys, time
 
 def stop(number, frame):
-    print("stopping", flush=True)
+    os.write(1, b"stopping\\n")
     sys.exit(1)
 
 signal.signal(signal.SIGINT, stop)
-print("started", flush=True)
+os.write(1, b"started\\n")  # print would be interrupted in the middle, and not be called again meanwhile
 time.sleep(20)
 sys.exit(3)
 """
