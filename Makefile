@@ -9,7 +9,7 @@ python := .venv/bin/python
 
 help:  ## This list
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name what; do \
-		printf '%-22s %s\n' "$$name" "$$what"; done
+		printf '%-24s %s\n' "$$name" "$$what"; done
 
 setup:  ## Install everything into .venv (a network is needed the first time, and never after)
 	@sh setup/run
@@ -47,4 +47,6 @@ snapshots: setup  ## Accept what the stacks synthesize now, and write the README
 	@$(python) -m tests.readme_tables
 
 clean:  ## Remove everything that was installed or synthesized
+	@left=$$(find . -name errored.tfstate -not -path './.venv/*' 2>/dev/null); [ -z "$$left" ] || { \
+		echo "clean: $$left is a state that Terraform could not write: bring it in with tpuenv recover first" >&2; exit 1; }
 	rm -rf .venv cdktf.out .pytest_cache .mypy_cache .ruff_cache .hypothesis

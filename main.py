@@ -18,11 +18,14 @@ def main() -> int:
         print(refused, file=sys.stderr)
         return 2
 
+    folder = Path(os.environ.get("CDKTF_OUTDIR") or "cdktf.out")
     # Not before the settings are known to be good: this starts Node.
     from manifests.render import render
     from stacks.app import write_stacks
 
-    folder = Path(os.environ.get("CDKTF_OUTDIR") or "cdktf.out")
+    if project.ROOT.is_relative_to(folder.absolute().resolve()):
+        print(f"--output: '{folder}' holds this checkout; name a folder that is there for it alone", file=sys.stderr)
+        return 2
     write_stacks(wanted, folder)
     render(wanted, folder / "manifests")
     return 0

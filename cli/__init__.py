@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from cli import apply, bootstrap, check, deploy, destroy, plan, recover, rehearse, rehearse_pipeline, state
-from cli.failure import Failed
+from cli.failure import Failed, WrongArgument
 from environment import Refused
 
 _COMMANDS = {
@@ -31,8 +31,11 @@ examples:
   tpuenv bootstrap                  once per project: enable the Google APIs, make the state bucket
   tpuenv deploy                     deploy every stack
 
-Settings come from vars.env; a variable of the same name in the process environment wins,
-unless it is empty: then it counts as not set.
+Settings come from vars.env and, if there is one, fleet.yaml, in this checkout or in the
+folder that TPUENV_FOLDER names. A variable of the process environment wins over the same
+one in vars.env, unless it is empty: then it counts as not set.
+Stacks, in their order: foundation, pipeline (with BUILD_REPOSITORY), cluster, platform,
+tpu-node-pools, queues.
 Exit codes: 0 done, 1 could not be done, 2 wrong settings or arguments, 130 interrupted.
 """
 
@@ -45,11 +48,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
     for command in _COMMANDS.values():
         command.add_parser(subparsers)
     words, further = _split(sys.argv[1:] if argv is None else argv)
     args = parser.parse_args(words, argparse.Namespace(further=further))
+    if args.command is None:
+        parser.print_help(sys.stderr)
+        return 2
     try:
         code: int = _COMMANDS[args.command].run(args)
         if sys.stdout is not None:
@@ -63,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except Failed as failed:
         print(failed, file=sys.stderr)
-        return 1
+        return 2 if isinstance(failed, WrongArgument) else 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130

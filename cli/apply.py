@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli import aftermath, project, records
-from cli.failure import Failed
+from cli.failure import Failed, WrongArgument
 from cli.planning import PIPELINE, PLAN_FILE, NotPlanned, Plan, chosen, digest, initialize, plan, record
 from cli.review import by_hand, differences
 from cli.terraform import OUTPUT, Stack, Terraform, synthesize
@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
             f"{PIPELINE}: a build must not change its own identity; a person runs `tpuenv deploy foundation {PIPELINE}`"
         )
     if not args.reviewed.startswith("gs://") and not Path(args.reviewed).is_dir():
-        raise Failed(
+        raise WrongArgument(
             f"--reviewed: '{args.reviewed}' is no folder here, so nothing in it was reviewed; name gs://BUCKET, or the "
             "folder that `tpuenv plan --record` wrote to"
         )

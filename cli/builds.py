@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import requests
 from google.api_core import exceptions
 
+from cli import locks
 from cli.cloud import Clients
+from cli.failure import Failed
 
 # https://cloud.google.com/build/docs/api/reference/rest/v1/projects.builds#Build.Status
 _BEFORE_THE_END = ("PENDING", "QUEUED", "WORKING")
@@ -43,8 +46,21 @@ def known(clients: Clients, id_: str, *, region: str) -> Known:
     name = f"projects/{clients.project_id}/locations/{region}/builds/{id_}"
     url = f"{clients.api_url('cloudbuild.googleapis.com')}/v1/{name}"
     with clients.asking(f"read build {id_}", permission="cloudbuild.builds.get", role="roles/cloudbuild.builds.viewer"):
-        answer = clients.session.get(url, timeout=clients.patience.answer)
-        if not answer.ok:
-            raise exceptions.from_http_response(answer)  # type: ignore[no-untyped-call]
-        status = str(answer.json().get("status") or "STATUS_UNKNOWN")
-    return Known(id_=id_, status=status)
+        answer = clients.retry(_asked)(clients, url)
+        try:
+            status = answer.json()["status"]
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise Failed("Cloud Build's answer cannot be understood") from error
+    return Known(id_=id_, status=locks.printable(status))
+
+
+def _asked(clients: Clients, url: str) -> requests.Response:
+    answer = clients.session.get(url, timeout=clients.patience.answer)
+    if not answer.ok:
+        try:
+            error = exceptions.from_http_response(answer)  # type: ignore[no-untyped-call]
+        except (AttributeError, TypeError, RecursionError):  # not an error in Google's form
+            said = locks.printable(answer.text)
+            error = exceptions.from_http_status(answer.status_code, said)  # type: ignore[no-untyped-call]
+        raise error
+    return answer

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from cli import cdktf
 from cli.apply import add_waiting
+from cli.failure import WrongArgument
 from cli.terraform import OUTPUT, synthesize
 from environment import Environment
 
@@ -58,10 +60,20 @@ def run(args: argparse.Namespace) -> int:
 
 def _look(wanted: Environment, args: argparse.Namespace) -> None:
     """Raises Failed when cdktf would leave something behind."""
+    for word in args.stacks:
+        if not re.fullmatch(r"[a-z*?-]+", word):
+            raise WrongArgument(
+                f"'{word}': name stacks, or use * and ?; it has to be known what this would leave behind"
+            )
     from cli import left_behind
     from cli.cloud import connect
 
     stacks = synthesize(cdktf.output_of(args.further))
     # cdktf takes patterns as well: https://developer.hashicorp.com/terraform/cdktf/cli-reference/commands#destroy
+    if words := [word for word in args.further if any(fnmatchcase(stack.name, word) for stack in stacks)]:
+        raise WrongArgument(f"'{words[0]}': name it before the --, else all the others would be destroyed with it")
     meant = [stack for stack in stacks if any(fnmatchcase(stack.name, each) for each in args.stacks or ["*"])]
+    if not meant:
+        known = ", ".join(stack.name for stack in stacks)
+        raise WrongArgument(f"'{args.stacks[0]}': there is no such stack; there are {known}")
     left_behind.refuse(connect(wanted.settings.project_id), wanted.names, meant)

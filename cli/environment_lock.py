@@ -162,7 +162,7 @@ def _write(clients: Clients, names: Names, fields: Mapping[str, str | int]) -> b
 def _fields(text: bytes) -> Mapping[str, Any]:
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -25,7 +25,8 @@ def refuse(clients: Clients, names: Names, stacks: Sequence[Stack]) -> None:
         told = "\n".join(f"  {line}" for line in lines)
         raise Failed(
             "destroy: nothing was destroyed, because what the states do not know would be left, and go on costing "
-            f"money:\n{told}\n`tpuenv recover` puts that right; then destroy again."
+            f"money:\n{told}\n`tpuenv recover` puts that right; then destroy again. Where it cannot, "
+            "`cdktf destroy` does not look."
         )
 
 

@@ -24,6 +24,9 @@ from environment.names import Names
 
 _ROLE = "roles/storage.objectUser"
 
+SOMEBODY = "somebody"  # holds a lock that does not say who
+_LONGEST = 300
+
 _PLACE = "GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT"
 
 
@@ -75,7 +78,7 @@ class Lock:
 
     @property
     def _age(self) -> str:
-        if self.seconds is None:
+        if self.seconds is None or self.seconds < 0:
             return ""
         minutes = int(self.seconds // 60)
         return f" ({minutes} min ago)" if minutes < 120 else f" ({minutes // 60} h ago)"
@@ -119,7 +122,7 @@ def held(clients: Clients, names: Names) -> list[Lock]:
 def _lock(object_name: str, stack: str, generation: int, text: bytes) -> Lock:
     try:
         fields = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         fields = {}
     fields = fields if isinstance(fields, dict) else {}
     return Lock(
@@ -127,12 +130,18 @@ def _lock(object_name: str, stack: str, generation: int, text: bytes) -> Lock:
         stack=stack,
         generation=generation,
         id_=str(fields.get("ID") or ""),
-        who=str(fields.get("Who") or "somebody"),
-        operation=str(fields.get("Operation") or "an unknown operation").removeprefix("OperationType").lower(),
-        created=str(fields.get("Created") or "an unknown time"),
-        info=str(fields.get("Info") or ""),
+        who=printable(fields.get("Who") or SOMEBODY),
+        operation=printable(fields.get("Operation") or "an unknown operation").removeprefix("OperationType").lower(),
+        created=printable(fields.get("Created") or "an unknown time"),
+        info=printable(fields.get("Info") or ""),
         process=process if isinstance(process := fields.get("Process"), int) else None,
     )
+
+
+def printable(value: object) -> str:
+    """What somebody has written, in one short line that does nothing to a terminal."""
+    text = "".join(char if char.isprintable() else "?" for char in str(value))
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
 
 
 def release(clients: Clients, names: Names, lock: Lock) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 from cli import changes, records
 from cli.changes import NO_CHANGES, Changes
 from cli.changes_shown import heading, lines
-from cli.failure import Failed
+from cli.failure import Failed, WrongArgument
 from cli.records import Record
 from cli.terraform import Stack, Terraform
 
@@ -80,7 +80,9 @@ def record(planned: Plan, key: str, commit: str) -> Record:
 def chosen(stacks: Sequence[Stack], names: Sequence[str]) -> list[Stack]:
     """The stacks that are named, else all but the pipeline, in the order of their deployment. Raises Failed."""
     if unknown := [name for name in names if name not in {stack.name for stack in stacks}]:
-        raise Failed(f"'{unknown[0]}': there is no such stack; there are {', '.join(stack.name for stack in stacks)}")
+        raise WrongArgument(
+            f"'{unknown[0]}': there is no such stack; there are {', '.join(stack.name for stack in stacks)}"
+        )
     return [stack for stack in stacks if (stack.name in names if names else stack.name != PIPELINE)]
 
 

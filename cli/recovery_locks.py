@@ -31,20 +31,25 @@ class HeldLocks:
         held = [lock for lock in locks.held(self.clients, names) if lock.stack in ("", *stacks)]
         if not held:
             print("  none is held")
-        gone: set[str] = set()  # whoever held these is: what a build held goes with the build
+        # What a run holds beside the environment's lock, which comes first, says nothing of a build, but who holds it.
+        gone: set[str] = set()
+        working: dict[str, str] = {}
         kept = set()
         for lock in held:
             self.dialog.say(f"  {lock}")
             build = self._build(lock)
-            if build.over:
+            at_work = self._at_work(lock, build) or working.get(lock.who, "")
+            if at_work and lock.who != locks.SOMEBODY:
+                working[lock.who] = at_work
+            elif build.over and lock.who != locks.SOMEBODY:
                 gone.add(lock.who)
-            if not self._released(lock, self._at_work(lock, build), doubtful=self._doubtful(lock, held, gone)):
+            if not self._released(lock, at_work, doubtful=self._doubtful(lock, build, held, gone)):
                 kept.add(lock.stack)
         return kept
 
     def _build(self, lock: Lock) -> builds.Known:
         """What Cloud Build says of the build that took the lock, told to the person too."""
-        id_ = match[1] if (match := re.search(r"\bbuild (\S+)$", lock.info)) else ""
+        id_ = match[1] if (match := re.search(r"(?:^|, )build ([0-9A-Za-z-]{1,64})$", lock.info)) else ""
         if not id_:
             return builds.NONE
         region = self.environment.settings.build_region
@@ -64,12 +69,12 @@ class HeldLocks:
             return f"process {processes[0]}"
         return f"build {build.id_}" if build.at_work else ""
 
-    def _doubtful(self, lock: Lock, held: Sequence[Lock], gone: set[str]) -> bool:
+    def _doubtful(self, lock: Lock, build: builds.Known, held: Sequence[Lock], gone: set[str]) -> bool:
         """Whether its holder may be at work where that is not seen: on another machine, not long enough ago.
 
         Whoever holds the environment's own lock takes one stack's after the other.
         """
-        if lock.here or lock.who in gone:
+        if lock.here or lock.who in gone or build.over:
             return False
         same = held if not lock.stack else [lock]
         return any(not each.here and each.younger(self.stale_after) for each in same)

@@ -31,9 +31,9 @@ examples:
   TPU_TYPE=v5p-128 NUM_TPU_POOLS=1 tpuenv rehearse
   tpuenv rehearse --keep     stop before destroy, and say how to look around
 
-It proves the wiring, the order, that a second deploy changes nothing, and recovery; it
-does not prove how Google Cloud behaves. What it refuses, and after which page of
-documentation, is in rehearsal/rules/.
+It proves the wiring, the order, that a second deploy changes nothing, and the way
+back; it does not prove how Google Cloud behaves. What it refuses, and after which page
+of documentation, is in rehearsal/rules/.
 """
 
 
@@ -162,10 +162,11 @@ class Show(Parts):
             f"Kept: what exists is in {world.folder / 'cloud.db'} (SQLite), Terraform's folders are in {world.output}."
         )
         if sys.stdin.isatty():
-            print("In another shell, this lets cdktf, terraform and curl meet the played cloud:")
+            print("In another shell, this lets cdktf, tpuenv, terraform and curl meet the played cloud:")
             print(f"  . {quote(str(world.write_environment()))} && cd {quote(str(project.ROOT))}")
             print("  cdktf deploy queues --ignore-missing-stack-dependencies --skip-provider-lock \\")
             print(f"    --output {quote(str(world.output))}   # and --auto-approve in a shell without a terminal")
+            print(f"  tpuenv recover --dry-run --output {quote(str(world.output))}")
             print(f"  curl {world.address}/clusters/{self._cluster()}/apis/kueue.x-k8s.io/v1beta2/clusterqueues")
             with contextlib.suppress(EOFError):
                 input("Enter ends it. ")

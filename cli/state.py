@@ -44,7 +44,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     verbs = parser.add_subparsers(metavar="VERB", dest="verb", required=True)
     versions = verbs.add_parser("versions", help="the versions of a stack's state, newest first")
     versions.add_argument("stack", nargs="?", metavar="STACK", help="only this one; every one that has a state if none")
-    restore = verbs.add_parser("restore", help="put an old version in the place of the present state")
+    restore = verbs.add_parser(
+        "restore",
+        help="put an old version in the place of the present state",
+        description="Shows what differs and asks. Honours the lock, and keeps the present state as an old version.",
+        epilog="example: tpuenv state restore queues 1763712345678901",
+    )
     restore.add_argument("stack", metavar="STACK")
     restore.add_argument("generation", metavar="GENERATION", type=int, help="the number that `versions` shows")
     restore.add_argument("--yes", action="store_true", help="do not ask")

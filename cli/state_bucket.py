@@ -80,7 +80,7 @@ def _refuse_to_replace(clients: Clients, name: str) -> None:
         listed = clients.storage.list_buckets(
             prefix=name, soft_deleted=True, retry=clients.retry, timeout=clients.patience.answer
         )
-        deleted = [bucket for bucket in listed if bucket.name == name]
+        deleted = [bucket for bucket in listed if bucket.name == name and bucket.generation]
     if deleted:
         last = max(deleted, key=lambda bucket: bucket.generation)
         raise Failed(

@@ -59,7 +59,7 @@ def parse(content: bytes) -> State:
         raise ValueError("it is empty")
     try:
         found = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"it is not JSON, or not all of it ({error})") from error
     if not isinstance(found, dict) or found.get("version") != 4:
         raise ValueError("it is not a state of Terraform's format 4")
@@ -70,7 +70,7 @@ def parse(content: bytes) -> State:
             addresses=tuple(_address(each, instance) for each in found["resources"]
                             if each["mode"] == "managed" for instance in each["instances"]),
         )  # fmt: skip
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"a part is missing or wrong: {error}") from error
 
 

@@ -192,7 +192,7 @@ def _pipeline_conflicts(settings: Settings) -> Iterator[Problem]:
         yield Problem(
             keys=("BUILDER_IMAGE", "BUILD_REPOSITORY"),
             message="is empty while BUILD_REPOSITORY is set; build the image that the builds run in (README.md, "
-            "Pipeline) and write its name with its digest, or leave BUILD_REPOSITORY empty",
+            "Cloud Build, step 6) and write its name with its digest, or leave BUILD_REPOSITORY empty",
         )
     project = values.repository_parts(settings.build_repository)["project"]
     if project.isdigit() and not settings.project_number:

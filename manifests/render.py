@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from string import Template
 
@@ -18,11 +17,9 @@ USUAL_PRIORITY = "medium"
 def render(environment: Environment, folder: Path) -> tuple[Path, ...]:
     """Write `{folder}/{team}/{group}/{workload}.yaml` for each team, pool group it may use, and workload; the paths.
 
-    The folder is made anew. A name in a manifest that nothing provides is a KeyError: a mistake in this repo, never of
-    a user.
+    Those of an earlier run that are not described any more go. A name in a manifest that nothing provides is a
+    KeyError: a mistake in this repo, never of a user.
     """
-    # What a team or pool group that is gone left here could otherwise be submitted still.
-    shutil.rmtree(folder, ignore_errors=True)
     written = []
     for template in sorted(WORKLOADS.glob("*/*.yaml")):
         workload = template.parent.name
@@ -33,7 +30,19 @@ def render(environment: Environment, folder: Path) -> tuple[Path, ...]:
                 text = Template(template.read_text(encoding="utf-8"))
                 path.write_text(text.substitute(_names(environment, team, group, workload)), encoding="utf-8")
                 written.append(path)
+    _clear(folder, written)
     return tuple(written)
+
+
+def _clear(folder: Path, written: list[Path]) -> None:
+    """What a team or pool group that is gone left there could be submitted still. Other files may be somebody's."""
+    workloads = {path.parent.name for path in WORKLOADS.glob("*/*.yaml")}
+    for path in folder.glob("*/*/*.yaml"):
+        if path.stem in workloads and path not in written:
+            path.unlink()
+            for above in (path.parent, path.parent.parent):
+                if not any(above.iterdir()):
+                    above.rmdir()
 
 
 def _names(environment: Environment, team: Team, group: PoolGroup, workload: str) -> dict[str, str]:

@@ -68,8 +68,8 @@ if ! kill -0 {server} 2>/dev/null; then
 fi
 """
 
-# Says that a folder is a rehearsal's, and may be emptied for the next.
-_MARK = "rehearsal"
+# A file that says that a folder is a rehearsal's, and may be emptied for the next. Nothing else is called so.
+_MARK = ".tpuenv-rehearsal"
 
 
 class CannotStart(Exception):
@@ -222,9 +222,19 @@ class World:
         path.write_text(_IF_IT_RUNS.format(server=self._server.pid) + exports)
         return path
 
+    def _refuse_others(self) -> None:
+        """What is in a folder that no rehearsal has made is somebody's."""
+        marked = (self.folder / _MARK).is_file() and not (self.folder / _MARK).is_symlink()
+        if not (marked or self.ours) and any(self.folder.iterdir()):
+            raise CannotStart(
+                f"{self.folder} is not empty and not a rehearsal's; remove it, or name another with --folder"
+            )
+
     def _lock(self) -> None:
         """One rehearsal at a time in a folder. The lock goes with this process, however that dies."""
         try:
+            if self.folder.exists():
+                self._refuse_others()
             self.folder.parent.mkdir(parents=True, exist_ok=True)
             held = self.folder.with_name(self.folder.name + ".lock").open("w")
         except OSError as error:
@@ -241,10 +251,7 @@ class World:
         mark = self.folder / _MARK
         try:
             self.folder.mkdir(exist_ok=True)
-            if any(self.folder.iterdir()) and not (mark.exists() or self.ours):
-                raise CannotStart(
-                    f"{self.folder} is not empty and not a rehearsal's; remove it, or name another with --folder"
-                )
+            self._refuse_others()
             processes.end(self.processes)
             # The mark is there first and stays: a rehearsal killed in between can be cleared away by the next.
             mark.touch()

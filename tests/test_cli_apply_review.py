@@ -209,6 +209,6 @@ def test_a_folder_of_records_that_is_not_there_is_refused_and_not_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PROJECT_ID", "some-project")
-    assert main(["apply", "--reviewed", str(tmp_path / "typo")]) == 1
+    assert main(["apply", "--reviewed", str(tmp_path / "typo")]) == 2
     assert f"--reviewed: '{tmp_path / 'typo'}' is no folder here" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

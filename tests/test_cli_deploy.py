@@ -103,6 +103,27 @@ def test_an_error_at_the_end_of_a_long_output_is_explained(
     assert "DELETION_PROTECTION=false" in shown.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["{queues,nosuch}"], "'{queues,nosuch}': name stacks, or use * and ?"),
+        (["!(x)"], "'!(x)': name stacks, or use * and ?"),
+        (["que\\ues"], "name stacks, or use * and ?"),
+        (["quees"], "'quees': there is no such stack; there are foundation, cluster, platform, tpu-node-pools, queues"),
+        (["--", "queues"], "'queues': name it before the --, else all the others would be destroyed with it"),
+        (["queues", "--", "*"], "'*': name it before the --"),
+    ],
+)
+def test_destroy_takes_only_what_it_can_look_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    arguments: list[str], told: str,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("PROJECT_ID", "some-project")
+    output = ["--output", str(tmp_path)] if "--" in arguments else ["--", "--output", str(tmp_path)]
+    assert main(["destroy", "--auto-approve", *arguments, *output]) == 2
+    assert told in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["bootstrap", "deploy", "destroy"])
 def test_the_examples_project_is_not_taken_for_somebodys(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str

@@ -105,3 +105,10 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
             text=True,
         )
     assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_without_a_command_it_shows_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    shown = capsys.readouterr().err
+    assert "rehearse-pipeline" in shown
+    assert "fleet.yaml" in shown

@@ -7,6 +7,7 @@ import json
 import os
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -16,11 +17,13 @@ import yaml
 import environment
 from cli import locks, recover
 from cli.apply import seconds
+from cli.cloud import Patience
 from cli.dialog import Dialog
 from cli.failure import Failed
 from cli.project import ROOT
 from cli.recovery import Recovery
 from cli.terraform import Stack
+from rehearsal import web
 from rehearsal.cloudbuild.builds import BUILD
 from tests.bucket_ground import STATES, Ground, ground_in
 
@@ -191,6 +194,66 @@ def test_somebody_elses_lock_is_not_released_because_a_build_is_over(ground: Gro
     assert recovery(ground, stacks=("queues",)).run() == 1
     assert not environment_locked(ground)
     assert ground.locked
+
+
+def test_what_a_build_that_runs_holds_beside_is_kept_too(ground: Ground, capsys: pytest.CaptureFixture[str]) -> None:
+    put_build(ground, "WORKING")
+    lock_environment(ground, minutes=20, info="commit c0ffee, build b-1")
+    ground.lock("root@far-away")
+    assert recovery(ground, "--stale-after", "0m", stacks=("queues",)).run() == 1
+    assert environment_locked(ground)
+    assert ground.locked
+    assert capsys.readouterr().out.count("wait for build b-1, or end it") == 4  # as it goes, and in the end
+
+
+def test_locks_that_do_not_say_whose_they_are_are_not_one_holders(ground: Ground) -> None:
+    put_build(ground, "FAILURE")
+    ground.write("deploy.lock", b'{"Info": "commit c0ffee, build b-1"}')
+    ground.write("queues/default.tflock", b"{}")
+    assert recovery(ground, stacks=("queues",)).run() == 1
+    assert not environment_locked(ground)
+    assert ground.locked
+
+
+@pytest.mark.parametrize("id_", ["b-1/../b-2", "b-1#x", "../triggers/x", "%2e%2e", "b-1?x=y", "b 1"])
+def test_what_is_no_id_of_a_build_is_not_asked_for(
+    ground: Ground, capsys: pytest.CaptureFixture[str], id_: str
+) -> None:
+    lock_environment(ground, info=f"commit c0ffee, build {id_}")
+    assert recovery(ground).run() == 1
+    said = capsys.readouterr().out
+    assert "Cloud Build says" not in said
+    assert "cannot be told" not in said
+
+
+@pytest.mark.parametrize("answer", ["[]", '"WORKING"', "null", "{}", "no JSON", "[" * 100_000])
+@pytest.mark.parametrize("status", [200, 403, 500])
+def test_an_answer_that_nobody_understands_is_nothing_to_go_by(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], answer: str, status: int
+) -> None:
+    server, address = web.start(lambda _: web.Response(status=status, body=answer.encode()))
+    monkeypatch.setenv("GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT", f"{address}/v1/")
+    lock_environment(ground, info="commit c0ffee, build b-1")
+    hasty = replace(recovery(ground), clients=replace(ground.clients, patience=Patience(answer=0.2, poll=0.01)))
+    assert hasty.run() == 1
+    server.shutdown()
+    server.server_close()
+    assert environment_locked(ground)
+    assert "It cannot be told whether build b-1 still runs: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "body", [b"[" * 100_000, b'"x"', b"", b'{"Who": "\\ud800\\u001b[31m", "Created": "2999-01-01T00:00:00Z"}']
+)
+def test_a_lock_that_nobody_understands_is_shown_in_one_line_and_kept(
+    ground: Ground, capsysbinary: pytest.CaptureFixture[bytes], body: bytes
+) -> None:
+    ground.write("deploy.lock", body)
+    assert recovery(ground).run() == 1
+    assert environment_locked(ground)
+    said = capsysbinary.readouterr().out
+    assert b"\x1b" not in said
+    assert b"min ago" not in said
 
 
 def test_a_build_that_cannot_be_asked_for_is_nothing_to_go_by(

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import main
+from cli import project
 from tests.synthesis import ROOT, STACKS
 
 
@@ -33,3 +35,17 @@ def test_what_terraform_itself_keeps_beside_a_stack_stays(tmp_path: Path) -> Non
     kept.write_text("")
     synthesize(tmp_path, hcl=False)
     assert kept.exists()
+
+
+def test_nothing_is_written_into_a_folder_that_holds_the_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    monkeypatch.setattr(project, "ROOT", checkout)
+    monkeypatch.setenv("PROJECT_ID", "my-project")
+    for folder in (checkout, tmp_path):
+        monkeypatch.setenv("CDKTF_OUTDIR", str(folder))
+        assert main.main() == 2
+        assert f"--output: '{folder}' holds this checkout" in capsys.readouterr().err
+        assert list(checkout.iterdir()) == []

@@ -30,5 +30,16 @@ def test_what_a_team_of_before_left_is_gone(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "manifests").iterdir()] == ["after"]
 
 
+def test_what_somebody_keeps_beside_them_stays(tmp_path: Path) -> None:
+    kept = [tmp_path / "notes.txt", tmp_path / "hello-tpu" / "hello-tpu.yaml", tmp_path / "a" / "b" / "mine.yaml"]
+    for path in kept:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("mine")
+    rendered(tmp_path, NAMESPACE="before")
+    rendered(tmp_path, NAMESPACE="after")
+    assert [path.read_text() for path in kept] == ["mine"] * 3
+    assert not (tmp_path / "before").exists()
+
+
 def test_no_name_is_left_to_fill_in(tmp_path: Path) -> None:
     assert not any("${" in text for text in rendered(tmp_path).values())

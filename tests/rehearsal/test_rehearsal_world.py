@@ -262,6 +262,17 @@ def test_an_interrupted_terraform_reads_as_stopped_whatever_it_did_before(
         assert (world.logs / "queues").read_text() == "started\nstopping\n"
 
 
+@pytest.mark.parametrize("beside", ["rehearsal", ".tpuenv-rehearsal"])
+def test_a_folder_that_holds_one_of_the_rehearsals_names_is_left_alone(tmp_path: Path, beside: str) -> None:
+    """As this checkout does."""
+    (tmp_path / "precious" / beside).mkdir(parents=True)
+    (tmp_path / "precious" / "thesis.txt").write_text("all of it")
+    with pytest.raises(CannotStart, match="is not empty and not a rehearsal's"), world_in(tmp_path / "precious"):
+        pass
+    assert (tmp_path / "precious" / "thesis.txt").read_text() == "all of it"
+    assert [path.name for path in tmp_path.iterdir()] == ["precious"]
+
+
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "thesis.txt").write_text("all of it")
