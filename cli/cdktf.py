@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 from cli import aftermath, project
-from cli.failure import Failed
+from cli.failure import Failed, WrongArgument
 from cli.terraform import OUTPUT, Stack, synthesized
 from environment import Environment
 
@@ -72,9 +72,12 @@ def _failed(output: str, further: Sequence[str]) -> list[Stack]:
 
 def output_of(further: Sequence[str]) -> Path:
     """The folder that cdktf synthesizes into when it gets these options."""
-    options = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    options = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     options.add_argument("-o", "--output", type=Path, default=OUTPUT)
-    where: Path = options.parse_known_args(further)[0].output
+    try:
+        where: Path = options.parse_known_args(further)[0].output
+    except argparse.ArgumentError as error:
+        raise WrongArgument("--output: names no folder") from error
     return project.ROOT / where
 
 

@@ -138,7 +138,8 @@ class Clients:
                 f"  gcloud projects add-iam-policy-binding {self.project_id} --member={_member(who)} --role={role}\n"
                 f"Google says: {said}"
             )
-        return f"Google would not {what} in project '{self.project_id}': {error.code or 'error'}: {said}"
+        recover = "; `tpuenv recover` says how Google gives it back" if "bucket does not exist" in said else ""
+        return f"Google would not {what} in project '{self.project_id}': {error.code or 'error'}: {said}{recover}"
 
 
 # https://cloud.google.com/service-usage/docs/troubleshooting; a project that was deleted is told in words only.

@@ -39,9 +39,8 @@ def _left(clients: Clients, names: Names, stack: Stack) -> list[str]:
         return []  # Terraform destroys what it owns
     print(f"{stack.name}: its state does not say what exists; looking for it", flush=True)
     dialog = Dialog(answer=lambda _question: False, careful=True)
-    objects = Objects(clients=clients, terraform=initialize(stack), dialog=dialog)
     try:
-        looked, missing = objects.seen()
+        looked, missing = Objects(clients=clients, terraform=initialize(stack), dialog=dialog).seen()
     except Failed as failure:
         return _doubtful(found, live, [f"{stack.name}: it cannot be told what exists: {failure}"])
     if missing:

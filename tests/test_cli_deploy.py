@@ -112,6 +112,7 @@ def test_an_error_at_the_end_of_a_long_output_is_explained(
         (["quees"], "'quees': there is no such stack; there are foundation, cluster, platform, tpu-node-pools, queues"),
         (["--", "queues"], "'queues': name it before the --, else all the others would be destroyed with it"),
         (["queues", "--", "*"], "'*': name it before the --"),
+        (["--", "--output"], "--output: names no folder"),
     ],
 )
 def test_destroy_takes_only_what_it_can_look_at(
@@ -119,8 +120,9 @@ def test_destroy_takes_only_what_it_can_look_at(
     arguments: list[str], told: str,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("PROJECT_ID", "some-project")
-    output = ["--output", str(tmp_path)] if "--" in arguments else ["--", "--output", str(tmp_path)]
-    assert main(["destroy", "--auto-approve", *arguments, *output]) == 2
+    further = arguments[arguments.index("--") + 1 :] if "--" in arguments else []
+    stacks = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    assert main(["destroy", "--auto-approve", *stacks, "--", "--output", str(tmp_path), *further]) == 2
     assert told in capsys.readouterr().err
 
 

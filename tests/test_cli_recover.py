@@ -77,3 +77,9 @@ def test_what_has_its_id_from_the_server_is_found_by_its_name(ground: Ground, na
     told = f"2 objects are named 'tpu': {BOARDS}/1, {BOARDS}/4." if found == 2 else ""
     assert told in unclear.get("x.y", "")
     assert bool(unclear) == (found == 2)
+
+
+def test_whoever_meets_no_bucket_is_told_what_gives_it_back(ground: Ground, capsys: pytest.CaptureFixture[str]) -> None:
+    ground.cloud.delete(BUCKET, STATES)
+    assert main(["state", "versions"]) == 1
+    assert "`tpuenv recover` says how Google gives it back" in capsys.readouterr().err
