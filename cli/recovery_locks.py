@@ -31,7 +31,7 @@ class HeldLocks:
         held = [lock for lock in locks.held(self.clients, names) if lock.stack in ("", *stacks)]
         if not held:
             print("  none is held")
-        # What a run holds beside the environment's lock, which comes first, says nothing of a build, but who holds it.
+        # The environment's lock comes first and names the build. Terraform's, which that build holds too, only say who.
         gone: set[str] = set()
         working: dict[str, str] = {}
         kept = set()
@@ -39,7 +39,7 @@ class HeldLocks:
             self.dialog.say(f"  {lock}")
             build = self._build(lock)
             at_work = self._at_work(lock, build) or working.get(lock.who, "")
-            if at_work and lock.who != locks.SOMEBODY:
+            if build.at_work and lock.who != locks.SOMEBODY:
                 working[lock.who] = at_work
             elif build.over and lock.who != locks.SOMEBODY:
                 gone.add(lock.who)
