@@ -9,14 +9,14 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
 from cli import aftermath, project
 from cli.failure import Failed, WrongArgument
-from cli.terraform import OUTPUT, Stack, synthesized
+from cli.terraform import OUTPUT, synthesized
 from environment import Environment
 
 # Errors come last; a long deploy that redraws its progress would otherwise fill the memory.
@@ -58,16 +58,27 @@ def run(args: argparse.Namespace, *, first: Callable[[Environment], None] = lamb
     start = _in_terminal if at_terminal and sys.stdout.isatty() else _in_pipe
     output = _Tail()
     code = start(command, output)
-    if code and (told := aftermath.told(wanted, _failed(output.text(), args.further), output.text())):
-        print(f"\n{told.strip()}", file=sys.stderr)
+    if code:
+        stacks = {stack.name: stack for stack in synthesized(output_of(args.further))}
+        stopped = [stacks[name] for name in failed(output.text(), stacks)]
+        if told := aftermath.told(wanted, stopped, output.text()):
+            print(f"\n{told.strip()}", file=sys.stderr)
     return code if code >= 0 else 128 - code
 
 
-def _failed(output: str, further: Sequence[str]) -> list[Stack]:
-    """The stacks in which Terraform failed: cdktf puts the stack's name before every line of Terraform's."""
+def failed(output: str, names: Collection[str]) -> list[str]:
+    """The stacks, of these names, in which Terraform failed.
+
+    cdktf puts the stack's name before the first line of what it has heard from Terraform, and spaces before the others.
+    """
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output)
-    names = set(re.findall(r"^[ \t]*([a-z][a-z0-9-]*)  .*Error:", plain, re.MULTILINE))
-    return [stack for stack in synthesized(output_of(further)) if stack.name in names]
+    found, speaking = [], ""
+    for line in plain.splitlines():
+        if (match := re.match(r"[ \t]*([a-z][a-z0-9-]*)  ", line)) and match[1] in names:
+            speaking = match[1]
+        if "Error:" in line and speaking and speaking not in found:
+            found.append(speaking)
+    return found
 
 
 def output_of(further: Sequence[str]) -> Path:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cli import main
+from cli.cdktf import failed
 
 ROOT = Path(__file__).parent.parent
 
@@ -81,6 +82,22 @@ def test_a_failure_keeps_its_output_and_exit_code_and_is_explained(
     shown = capfd.readouterr()
     assert shown.out.strip() == REFUSAL
     assert "DELETION_PROTECTION=false tpuenv destroy" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("output", "stacks"),
+    [
+        ("foundation  Error: no\n", ["foundation"]),
+        ("\x1b[1mfoundation\x1b[0m  \x1b[31m╷\n            │ Error: no\x1b[0m\n", ["foundation"]),
+        ("foundation  Creating...\n            ╷\n            │ Error: no\ncluster     Creating...\n", ["foundation"]),
+        ("foundation  Done\nqueues  Error: no\nqueues  Error: again\n", ["queues"]),
+        ("foundation  Error: no\ncluster  ╷\n         │ Error: no\n", ["foundation", "cluster"]),
+        ("module  Error: no\n", []),
+        ("foundation  Creating...\n", []),
+    ],
+)
+def test_the_stacks_that_failed_are_known_however_cdktf_breaks_its_lines(output: str, stacks: list[str]) -> None:
+    assert failed(output, ("foundation", "cluster", "queues")) == stacks
 
 
 def test_an_unknown_failure_is_left_as_it_is(
