@@ -10,6 +10,7 @@ from pathlib import Path
 from cli import cdktf
 from cli.apply import add_waiting
 from cli.failure import WrongArgument
+from cli.planning import refuse_unknown
 from cli.terraform import OUTPUT, synthesize
 from environment import Environment
 
@@ -73,7 +74,5 @@ def _look(wanted: Environment, args: argparse.Namespace) -> None:
     if words := [word for word in args.further if any(fnmatchcase(stack.name, word) for stack in stacks)]:
         raise WrongArgument(f"'{words[0]}': name it before the --, else all the others would be destroyed with it")
     meant = [stack for stack in stacks if any(fnmatchcase(stack.name, each) for each in args.stacks or ["*"])]
-    if not meant:
-        known = ", ".join(stack.name for stack in stacks)
-        raise WrongArgument(f"'{args.stacks[0]}': there is no such stack; there are {known}")
+    refuse_unknown(stacks, [] if meant else args.stacks)
     left_behind.refuse(connect(wanted.settings.project_id), wanted.names, meant)

@@ -79,11 +79,15 @@ def record(planned: Plan, key: str, commit: str) -> Record:
 
 def chosen(stacks: Sequence[Stack], names: Sequence[str]) -> list[Stack]:
     """The stacks that are named, else all but the pipeline, in the order of their deployment. Raises Failed."""
-    if unknown := [name for name in names if name not in {stack.name for stack in stacks}]:
-        raise WrongArgument(
-            f"'{unknown[0]}': there is no such stack; there are {', '.join(stack.name for stack in stacks)}"
-        )
+    refuse_unknown(stacks, [name for name in names if name not in {stack.name for stack in stacks}])
     return [stack for stack in stacks if (stack.name in names if names else stack.name != PIPELINE)]
+
+
+def refuse_unknown(stacks: Sequence[Stack], unknown: Sequence[str]) -> None:
+    """Raises WrongArgument when there is any."""
+    if unknown:
+        known = ", ".join(stack.name for stack in stacks)
+        raise WrongArgument(f"'{unknown[0]}': there is no such stack; there are {known}")
 
 
 class NotPlanned(Failed):

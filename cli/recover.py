@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli import project
+from cli import planning, project
 from cli.apply import seconds
-from cli.failure import Failed, WrongArgument
+from cli.failure import Failed
 from cli.terraform import OUTPUT, Stack, synthesize
 from environment import Environment
 
@@ -92,11 +92,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _chosen(stacks: Sequence[Stack], names: Sequence[str]) -> list[Stack]:
     """Of all stacks, the pipeline too: a person deploys it, and that may be killed as well."""
-    if unknown := [name for name in names if name not in {stack.name for stack in stacks}]:
-        raise WrongArgument(
-            f"'{unknown[0]}': there is no such stack; there are {', '.join(stack.name for stack in stacks)}"
-        )
-    return [stack for stack in stacks if not names or stack.name in names]
+    if names:
+        return planning.chosen(stacks, names)
+    return list(stacks)
 
 
 def _answers(args: argparse.Namespace) -> Callable[[str], bool]:

@@ -181,7 +181,7 @@ def test_the_locks_of_a_build_that_is_over_are_released_however_young_they_are(
     put_build(ground, status)
     lock_environment(ground, info="commit c0ffee, build b-1")
     ground.lock("root@far-away")
-    assert recovery(ground, stacks=("queues",)).run() in (0, 1)
+    recovery(ground, stacks=("queues",)).run()
     assert not environment_locked(ground)
     assert not ground.locked
     assert f"Cloud Build says that build b-1 is {status}" in capsys.readouterr().out
