@@ -88,6 +88,7 @@ class Show(Parts):
 
     def _what_exists(self) -> None:
         from rehearsal import report
+        from rehearsal.findings import findings
         from rehearsal.jobs import quotas_off
 
         with self.part("What exists"):
@@ -98,7 +99,7 @@ class Show(Parts):
                 print(f"  {row.stack:{width}}  {row.resources:3} resources  {facts[0]}")
                 for fact in facts[1:]:
                     print(f"  {'':{width}}  {'':13}  {fact}")
-            for problem in quotas_off(self.world.cloud, self._cluster()):
+            for problem in [*quotas_off(self.world.cloud, self._cluster()), *findings(self.world.cloud)]:
                 self.wrong(problem)
 
     def _deploy_again(self) -> None:

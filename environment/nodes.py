@@ -31,7 +31,7 @@ def node_objects(environment: Environment) -> tuple[dict[str, Any], ...]:
             {
                 POOL_GROUP_LABEL: CPU_GROUP,
                 MACHINE_LABEL: settings.cpu_machine_type,
-                **_place(settings.region, settings.zone),
+                **_place(settings.region, settings.zone_of_cpu_nodes),
             },
         ),
         *(node for group in environment.groups for node in _slices(group, settings.region)),

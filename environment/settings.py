@@ -51,6 +51,7 @@ class Settings:
     num_tpu_pools: int = field(metadata=_key("2", values.count(1, MOST_SLICES)), compare=False)
     namespace: str = field(metadata=_key("tpu-training", values.namespace), compare=False)
     rbac_security_group: str = field(metadata=_optional(values.security_group))
+    cpu_zone: str = field(metadata=_optional(values.standard_zone))
     cpu_machine_type: str = field(metadata=_key("n2-standard-8", values.cpu_machine))
     cpu_min_nodes: int = field(metadata=_key("1", values.count(1, 1_000)))
     cpu_max_nodes: int = field(metadata=_key("4", values.count(1, 1_000)))
@@ -74,6 +75,11 @@ class Settings:
     build_repository: str = field(metadata=_optional(values.build_repository))
     build_branch: str = field(metadata=_key("main", values.branch))
     builder_image: str = field(metadata=_optional(values.pinned_image))
+
+    @property
+    def zone_of_cpu_nodes(self) -> str:
+        """CPU_ZONE, or ZONE, or where that is an AI zone the standard zone it belongs to."""
+        return self.cpu_zone or values.parent_zone(self.zone)
 
     @property
     def build_region(self) -> str:
@@ -169,6 +175,12 @@ def conflicts(settings: Settings) -> Iterator[Problem]:
             keys=("ZONE", "REGION"),
             message=f"'{settings.zone}' is not in REGION '{settings.region}'; choose a zone of that region, or set "
             f"REGION={values.region_of(settings.zone)}",
+        )
+    if settings.cpu_zone and values.region_of(settings.cpu_zone) != settings.region:
+        yield Problem(
+            keys=("CPU_ZONE", "REGION"),
+            message=f"'{settings.cpu_zone}' is not in REGION '{settings.region}'; choose a zone of that region, or "
+            "leave it empty",
         )
     if settings.cpu_min_nodes > settings.cpu_max_nodes:
         yield Problem(

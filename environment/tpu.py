@@ -214,8 +214,17 @@ ZONES: dict[str, tuple[str, ...]] = {
     "v4": ("us-central2-b",),
     "v5e": ("us-central1-a", "us-south1-a", "us-west1-c", "us-west4-a", "europe-west4-b"),
     "v5p": ("us-central1-a", "us-east5-a", "europe-west4-b"),
-    "v6e": ("us-central1-b", "us-east1-d", "us-east5-a", "us-east5-b", "europe-west4-a", "asia-northeast1-b"),
-    "tpu7x": ("us-central1-c",),
+    "v6e": (
+        "us-central1-b",
+        "us-central1-ai1a",
+        "us-east1-d",
+        "us-east5-a",
+        "us-east5-b",
+        "us-south1-ai1b",
+        "europe-west4-a",
+        "asia-northeast1-b",
+    ),
+    "tpu7x": ("us-central1-c", "us-central1-ai1a"),
 }
 
 

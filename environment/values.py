@@ -61,6 +61,23 @@ def zone(text: str) -> str:
     return _matching(text, _ZONE, "is not a zone; write one such as us-east5-b")
 
 
+def standard_zone(text: str) -> str:
+    if zone(text) != parent_zone(text):
+        raise ValueError(
+            "is an AI zone, which Google recommends for accelerators only; write a standard zone of the region, such "
+            f"as '{parent_zone(text)}'"
+        )
+    return text
+
+
+def parent_zone(zone_: str) -> str:
+    """The standard zone that an AI zone belongs to, which has its letter; of another zone, the zone itself.
+
+    https://docs.cloud.google.com/compute/docs/regions-zones/ai-zones
+    """
+    return re.sub("-ai[0-9]+([a-z])$", r"-\1", zone_)
+
+
 def region_of(zone_: str) -> str:
     return zone_.rsplit("-", 1)[0]
 

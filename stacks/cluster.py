@@ -23,6 +23,7 @@ from cdktf_cdktf_provider_google.container_cluster import (
     ContainerClusterMaintenancePolicyDailyMaintenanceWindow,
     ContainerClusterMaintenancePolicyMaintenanceExclusion,
     ContainerClusterMaintenancePolicyMaintenanceExclusionExclusionOptions,
+    ContainerClusterMasterAuthorizedNetworksConfig,
     ContainerClusterMonitoringConfig,
     ContainerClusterMonitoringConfigManagedPrometheus,
     ContainerClusterNodeConfig,
@@ -62,7 +63,7 @@ CPU_DISK_GB = 100
 
 
 class Cluster(EnvironmentStack):
-    """One cluster in REGION with its nodes in ZONE; nodes have no public address."""
+    """One cluster in REGION with its CPU nodes in one zone; nodes have no public address."""
 
     def __init__(self, scope: Construct, id_: str, *, environment: Environment) -> None:
         super().__init__(scope, id_, environment=environment)
@@ -85,7 +86,7 @@ class Cluster(EnvironmentStack):
             "cluster",
             name=names.cluster,
             location=settings.region,
-            node_locations=[settings.zone],
+            node_locations=[settings.zone_of_cpu_nodes],
             network=f"{project}/global/networks/{names.network}",
             subnetwork=f"{project}/regions/{settings.region}/subnetworks/{names.subnet}",
             networking_mode="VPC_NATIVE",
@@ -95,6 +96,11 @@ class Cluster(EnvironmentStack):
             private_cluster_config=ContainerClusterPrivateClusterConfig(
                 enable_private_nodes=True,
                 master_ipv4_cidr_block=str(settings.control_plane_cidr) if settings.control_plane_cidr else None,
+            ),
+            # Everybody comes over the DNS endpoint. The IP endpoint takes authorized networks only, and there are none;
+            # without the block it would be open to every address.
+            master_authorized_networks_config=ContainerClusterMasterAuthorizedNetworksConfig(
+                gcp_public_cidrs_access_enabled=False
             ),
             control_plane_endpoints_config=ContainerClusterControlPlaneEndpointsConfig(
                 dns_endpoint_config=ContainerClusterControlPlaneEndpointsConfigDnsEndpointConfig(
@@ -150,7 +156,9 @@ class Cluster(EnvironmentStack):
             # The provider's own protection would refuse only after queues and slices are gone, and lifting it takes an
             # apply.
             deletion_protection=False,
-            lifecycle=self.protected(settings.deletion_protection, ignore_changes=["node_config"]),
+            # Every pool says where it is. Of a cluster that changes its zones GKE moves all of them, slices too.
+            # https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/ClusterUpdate (desiredLocations)
+            lifecycle=self.protected(settings.deletion_protection, ignore_changes=["node_config", "node_locations"]),
             timeouts=ContainerClusterTimeouts(create="60m", update="60m", delete="60m"),
         )
 
@@ -185,7 +193,7 @@ class Cluster(EnvironmentStack):
             name=self.environment.names.cpu_pool,
             cluster=cluster.name,
             location=settings.region,
-            node_locations=[settings.zone],
+            node_locations=[settings.zone_of_cpu_nodes],
             initial_node_count=settings.cpu_min_nodes,
             autoscaling=ContainerNodePoolAutoscaling(
                 min_node_count=settings.cpu_min_nodes, max_node_count=settings.cpu_max_nodes

@@ -188,6 +188,31 @@ def test_the_cluster_is_reached_over_its_dns_endpoint(synthesis: Synthesis) -> N
         assert "cluster_ca_certificate" not in kubernetes
 
 
+def test_nobody_reaches_the_control_plane_by_its_address(synthesis: Synthesis) -> None:
+    cluster = synthesis.resources("default", "cluster", "google_container_cluster")["cluster"]
+    assert cluster["master_authorized_networks_config"] == {"gcp_public_cidrs_access_enabled": False}
+
+
+@pytest.mark.parametrize(
+    ("settings", "cpu_zone"),
+    [
+        ({}, "us-east5-b"),
+        ({"CPU_ZONE": "us-east5-a"}, "us-east5-a"),
+        ({"REGION": "us-central1", "ZONE": "us-central1-ai1a", "TPU_TYPE": "tpu7x-64"}, "us-central1-a"),
+        ({"REGION": "us-south1", "ZONE": "us-south1-ai1b", "CPU_ZONE": "us-south1-c"}, "us-south1-c"),
+    ],
+)
+def test_cpu_nodes_are_in_a_standard_zone(settings: dict[str, str], cpu_zone: str, tmp_path: Path) -> None:
+    stacks = with_settings(tmp_path, **settings)
+    pools = json.loads(stacks["tpu-node-pools"])["resource"]["google_container_node_pool"].values()
+    assert {zone for pool in pools for zone in pool["node_locations"]} == {settings.get("ZONE", "us-east5-b")}
+    resources_ = json.loads(stacks["cluster"])["resource"]
+    assert resources_["google_container_node_pool"]["cpu-pool"]["node_locations"] == [cpu_zone]
+    cluster = resources_["google_container_cluster"]["cluster"]
+    assert cluster["node_locations"] == [cpu_zone]
+    assert "node_locations" in cluster["lifecycle"]["ignore_changes"]  # a change moves every pool, slices too
+
+
 def test_services_are_on_before_use_and_never_switched_off(synthesis: Synthesis) -> None:
     services = synthesis.resources("default", "foundation", "google_project_service")
     assert all(service["disable_on_destroy"] is False for service in services.values())

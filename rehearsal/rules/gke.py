@@ -190,6 +190,18 @@ def exclusions_are_possible(change: Change) -> None:
             raise ApiError(400, f"Maintenance exclusion scope {scope} requires a release channel.", "badRequest")
 
 
+def pools_move_with_their_cluster(change: Change) -> None:
+    """Changing a cluster's locations changes those of all its node pools.
+
+    https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/ClusterUpdate (desiredLocations)
+    """
+    before, after = (change.prior or {}).get("node_locations"), change.values.get("node_locations")
+    if not before or not after or sorted(before) == sorted(after):
+        return
+    for item in change.client.cloud.find(POOL, prefix=change.name + "/"):
+        change.client.cloud.put(POOL, item.name, item.attributes | {"node_locations": after})
+
+
 def cluster_is_unprotected(change: Change) -> None:
     """The provider's own protection, true unless the state says false.
     .../docs/resources/container_cluster#deletion_protection
@@ -277,6 +289,7 @@ KINDS = (
             default_pool_can_be_made,
             components_are_known,
             exclusions_are_possible,
+            pools_move_with_their_cluster,
         ),
         removal=(cluster_is_unprotected,),
         computed=cluster_values,

@@ -51,6 +51,14 @@ def test_a_cluster_that_gke_refuses(deployed: Played, changes: dict[str, object]
         deployed.again(CLUSTER, **changes)
 
 
+def test_a_cluster_that_changes_its_zones_takes_every_pool_along(deployed: Played) -> None:
+    deployed.change(CLUSTER, node_locations=["us-east5-a"])
+    for pool in (CPU, TPU):
+        found = deployed.read(pool)
+        assert found is not None
+        assert found["node_locations"] == ["us-east5-a"]
+
+
 def test_a_cluster_name_that_is_taken_is_409(deployed: Played) -> None:
     with pytest.raises(Refusal, match=f"Error creating cluster: googleapi: Error 409: Already exists: {FULL_NAME}"):
         deployed.make("google_container_cluster.two", like=CLUSTER)

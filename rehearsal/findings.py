@@ -1,0 +1,61 @@
+"""What Google takes and its documentation advises against: nothing of it is refused, and all of it is a finding."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rehearsal.cloud import Attributes, Cloud
+from rehearsal.rules.gke import CLUSTER, POOL
+from rehearsal.rules.google import one
+from rehearsal.rules.tpu import is_tpu
+
+_EVERYBODY = "0.0.0.0/0"
+
+
+def findings(cloud: Cloud) -> list[str]:
+    """A line for each, with the page that says so."""
+    clusters = [(item.name.rpartition("/")[2], item.attributes) for item in cloud.find(CLUSTER)]
+    pools = [(item.name.rpartition("/")[2], item.attributes) for item in cloud.find(POOL)]
+    return [
+        *(finding for name, cluster in clusters for finding in _open_endpoint(name, cluster)),
+        *(finding for name, pool in pools for finding in _cpu_nodes_in_an_ai_zone(name, pool)),
+    ]
+
+
+def _open_endpoint(name: str, cluster: Attributes) -> Iterator[str]:
+    """The control plane's IP endpoint has a public address unless it is private or off; who reaches it is up to the
+    authorized networks. The provider takes a block without networks for none at all, and no block for everybody.
+    https://docs.cloud.google.com/kubernetes-engine/docs/concepts/network-isolation
+    https://registry.terraform.io/providers/hashicorp/google/6.50.0/docs/resources/container_cluster#master_authorized_networks_config
+    """
+    endpoint = one(one(cluster, "control_plane_endpoints_config"), "ip_endpoints_config")
+    if endpoint.get("enabled") is False or one(cluster, "private_cluster_config").get("enable_private_endpoint"):
+        return
+    authorized = one(cluster, "master_authorized_networks_config")
+    networks = [each["cidr_block"] for each in authorized.get("cidr_blocks") or []]
+    if not cluster.get("master_authorized_networks_config") or _EVERYBODY in networks:
+        yield (
+            f"cluster {name}: the IP endpoint of its control plane is open to every address; authorize networks, or "
+            "none (master_authorized_networks_config)"
+        )
+    elif authorized.get("gcp_public_cidrs_access_enabled"):
+        yield (
+            f"cluster {name}: the IP endpoint of its control plane is open to all of Google Cloud's public addresses, "
+            "which anybody can rent; set gcp_public_cidrs_access_enabled = false"
+        )
+
+
+def _cpu_nodes_in_an_ai_zone(name: str, pool: Attributes) -> Iterator[str]:
+    """AI zones do not have all of Google Cloud's services; Google recommends standard zones for what is no ML workload.
+    https://docs.cloud.google.com/compute/docs/regions-zones/ai-zones
+    """
+    config = one(pool, "node_config")
+    if is_tpu(str(config.get("machine_type") or "")) or config.get("guest_accelerator"):
+        return
+    for zone in pool.get("node_locations") or []:
+        if re.search("-ai[0-9]+[a-z]$", str(zone)):
+            yield (
+                f"node pool {name}: has no accelerators and is in AI zone {zone}; Google recommends standard zones "
+                "for what is no ML workload"
+            )

@@ -1,0 +1,66 @@
+"""What a rehearsal finds fault with though Google takes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from rehearsal.findings import findings
+from tests.rehearsal.played import Played
+
+CLUSTER = "google_container_cluster.cluster"
+CPU = "google_container_node_pool.cpu-pool"
+TPU = "google_container_node_pool.tpu-0"
+
+
+def test_the_product_has_no_findings(deployed: Played, fleet: Played) -> None:
+    assert findings(deployed.cloud) == []
+    assert findings(fleet.cloud) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"master_authorized_networks_config": None}, "is open to every address"),
+        (
+            {
+                "master_authorized_networks_config": {
+                    "cidr_blocks": [{"cidr_block": "10.0.0.0/8"}, {"cidr_block": "0.0.0.0/0"}],
+                    "gcp_public_cidrs_access_enabled": False,
+                }
+            },
+            "is open to every address",
+        ),
+        (
+            {"master_authorized_networks_config": {"gcp_public_cidrs_access_enabled": True}},
+            "is open to all of Google Cloud's public addresses",
+        ),
+    ],
+)
+def test_an_ip_endpoint_that_strangers_reach_is_a_finding(
+    deployed: Played, changes: dict[str, object], words: str
+) -> None:
+    deployed.again(CLUSTER, **changes)
+    (finding,) = findings(deployed.cloud)
+    assert finding.startswith("cluster tpu-cluster: the IP endpoint of its control plane " + words)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"private_cluster_config__enable_private_endpoint": True},
+        {"control_plane_endpoints_config__ip_endpoints_config": {"enabled": False}},
+        {"master_authorized_networks_config__cidr_blocks": [{"cidr_block": "10.0.0.0/8"}]},
+    ],
+)
+def test_an_ip_endpoint_that_strangers_do_not_reach_is_none(deployed: Played, changes: dict[str, object]) -> None:
+    if "master_authorized_networks_config__cidr_blocks" not in changes:
+        changes = {**changes, "master_authorized_networks_config": None}
+    deployed.again(CLUSTER, **changes)
+    assert findings(deployed.cloud) == []
+
+
+def test_cpu_nodes_in_an_ai_zone_are_a_finding_and_slices_there_are_none(deployed: Played) -> None:
+    for pool in (CPU, TPU):
+        deployed.again(pool, node_locations=["us-east5-ai1a"])
+    (finding,) = findings(deployed.cloud)
+    assert finding.startswith("node pool cpu: has no accelerators and is in AI zone us-east5-ai1a")
