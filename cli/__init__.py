@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cli import apply, bootstrap, check, deploy, destroy, plan, recover, rehearse, rehearse_pipeline, state
+from cli import apply, bootstrap, check, deploy, destroy, fleet, plan, recover, rehearse, rehearse_pipeline, state
 from cli.failure import Failed, WrongArgument
 from environment import Refused
 
@@ -15,6 +15,7 @@ _COMMANDS = {
     "rehearse": rehearse,
     "rehearse-pipeline": rehearse_pipeline,
     "check": check,
+    "fleet": fleet,
     "bootstrap": bootstrap,
     "plan": plan,
     "apply": apply,
@@ -30,6 +31,7 @@ examples:
   TPU_TYPE=v6e-32 tpuenv rehearse   the same with another TPU type
   tpuenv bootstrap                  once per project: enable the Google APIs, make the state bucket
   tpuenv deploy                     deploy every stack
+  tpuenv fleet > fleet.yaml         go on from vars.env to several kinds of slice or teams
 
 Settings come from vars.env and, if there is one, fleet.yaml, in this checkout or in the
 folder that TPUENV_FOLDER names. A variable of the process environment wins over the same

@@ -27,9 +27,10 @@ def folder() -> Path:
     return Path(os.environ.get(FOLDER) or ROOT).absolute()
 
 
-def wanted() -> environment.Environment:
-    """The environment, its warnings told on stderr. Raises environment.Refused."""
-    found = environment.load(folder() / "vars.env", os.environ, fleet=folder() / "fleet.yaml")
+def wanted(*, with_fleet: bool = True) -> environment.Environment:
+    """The environment, its warnings told on stderr; `with_fleet`, of a fleet.yaml too. Raises environment.Refused."""
+    fleet = folder() / "fleet.yaml" if with_fleet else None
+    found = environment.load(folder() / "vars.env", os.environ, fleet=fleet)
     for warning in found.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     return found

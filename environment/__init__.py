@@ -12,8 +12,6 @@ from environment.addresses import address_problems, address_warnings
 from environment.fleet import (
     CapacityMode,
     Fleet,
-    Member,
-    MemberKind,
     PoolGroup,
     Team,
     fleet_problems,
@@ -21,6 +19,7 @@ from environment.fleet import (
     implicit_fleet,
     misnamed_fleet,
 )
+from environment.members import Member, MemberKind
 from environment.names import Names, name_problems, names_of
 from environment.problems import Problem, Refused
 from environment.quotas import quota_problems, quota_warnings

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from environment.capacity import CLUSTER_PODS_CPU, CLUSTER_PODS_GIB, node_capacity
 from environment.cpu import cpu_machine_type
+from environment.members import Member, MemberKind
 from environment.problems import Problem
 from environment.settings import Settings
 from environment.tpu import ZONES, Slice, slice_for
@@ -68,21 +69,6 @@ class PoolGroup:
         return self.slices * self.slice.chips
 
 
-class MemberKind(Enum):
-    """What an email address stands for. The value is what Google's IAM puts before it."""
-
-    USER = "user"
-    GROUP = "group"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Member:
-    """A person, or a Google group of people, who may submit a team's jobs."""
-
-    kind: MemberKind
-    email: str
-
-
 @dataclass(frozen=True, kw_only=True)
 class Team:
     """Who submits jobs. The name is also that of its namespace and its ClusterQueue; shares are relative.
@@ -119,7 +105,7 @@ class Fleet:
 def implicit_fleet(settings: Settings) -> Fleet:
     """The fleet where there is no fleet.yaml: one pool group and one team."""
     group = PoolGroup(name="tpu", slice=slice_for(settings.tpu_type), slices=settings.num_tpu_pools, zone=settings.zone)
-    team = Team(name=settings.namespace, share=Fraction(1), pools=(group.name,))
+    team = Team(name=settings.namespace, share=Fraction(1), pools=(group.name,), members=settings.members)
     return Fleet(
         groups=(group,),
         teams=(team,),
@@ -128,6 +114,7 @@ def implicit_fleet(settings: Settings) -> Fleet:
             f"tpu_pools.{group.name}.zone": "ZONE",
             f"tpu_pools.{group.name}.type": "TPU_TYPE",
             f"teams.{team.name}": "NAMESPACE",
+            f"teams.{team.name}.members": "MEMBERS",
             "teams": "NAMESPACE",
         },
         size_keys=("NUM_TPU_POOLS", "TPU_TYPE"),

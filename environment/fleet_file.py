@@ -41,6 +41,7 @@ from typing import Any
 
 from environment import fleet_values, values
 from environment.fleet import PRIORITIES, CapacityMode, Fleet, PoolGroup, Team
+from environment.members import MOST_MEMBERS, member
 from environment.names import CPU_GROUP
 from environment.problems import Problem, quoted
 from environment.settings import LONGEST_VALUE, MOST_SLICES, Settings
@@ -49,7 +50,7 @@ from environment.tpu import UnknownTpuType, slice_for
 from environment.yaml_text import MERGE, NotYaml, Value, parse
 
 _MOST_KIB = 128
-_MOST_NAMES = 500  # of pool groups, of teams, of a team's members: more than Google's IAM and Kueue are made for
+_MOST_NAMES = MOST_MEMBERS  # of pool groups and of teams, too: more than Kueue is made for
 _LONGEST_RUN_HOURS = 7 * 24  # https://cloud.google.com/kubernetes-engine/docs/concepts/dws
 
 _Parse = Callable[[str], object]
@@ -289,7 +290,7 @@ def _team(reader: _Reader, name: str, value: Value, declared: tuple[str, ...]) -
     given = reader.known(inner, (*_TEAM, "members", "pools"))
     parsed = {key: reader.parsed(given[key], parse_) for key, parse_ in _TEAM.items() if key in given}
     said = {key: found for key, found in parsed.items() if found is not None}
-    members = reader.listed(given["members"], fleet_values.member) if "members" in given else []
+    members = reader.listed(given["members"], member) if "members" in given else []
     a_pool = fleet_values.one_of("pool group of tpu_pools", declared)
     pools = reader.listed(given["pools"], a_pool) if "pools" in given else declared
     if not named:

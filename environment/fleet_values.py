@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from environment import values
-from environment.fleet import CapacityMode, Member, MemberKind
+from environment.fleet import CapacityMode
 from environment.problems import quoted
 from environment.settings import MOST_SLICES
 
 _MOST_SHOWN = 12  # choices in one message
 _PROJECT = r"([a-z0-9.-]{1,63}:)?[a-z][a-z0-9-]{4,28}[a-z0-9]"  # with the domain, of a domain-scoped one
-_BEFORE_AT = r"(?!.{65,}@)[A-Za-z0-9_%+'-]+(\.[A-Za-z0-9_%+'-]+)*"
-_DOMAIN = r"([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z][A-Za-z0-9-]{0,61}[A-Za-z0-9]"
 _RESOURCE = "[a-z]([a-z0-9-]{0,61}[a-z0-9])?"  # name of a Compute Engine resource
 
 
@@ -101,18 +99,6 @@ def block(text: str) -> str:
     if re.fullmatch(_RESOURCE, text):
         return text
     raise ValueError("is not the name of a block; `gcloud compute reservations blocks list RESERVATION` shows them")
-
-
-def member(text: str) -> Member:
-    is_group = text.startswith("group:")
-    email = text.removeprefix("group:")
-    if not re.fullmatch(f"{_BEFORE_AT}@{_DOMAIN}", email):
-        raise ValueError("is not a member; write alice@example.com, or group:team@example.com for a Google group")
-    if email != email.lower():
-        raise ValueError("has capital letters, which GKE tells from small ones; write it in lower case")
-    if email.endswith(".gserviceaccount.com"):
-        raise ValueError("is a service account; members are people and Google groups")
-    return Member(kind=MemberKind.GROUP if is_group else MemberKind.USER, email=email)
 
 
 def meant(typed: str, choices: Iterable[str]) -> str:

@@ -11,11 +11,13 @@ from ipaddress import IPv4Network
 from typing import Any
 
 from environment import values
+from environment.members import Member, members
 from environment.problems import Problem, quoted
 from environment.tpu import UnknownTpuType, slice_for
 from environment.vars_file import VarsFile
 
 LONGEST_VALUE = 512
+_LONGEST_LIST = 32_768
 MOST_SLICES = 10_000  # of one pool group
 _TESTED_MINOR = 34  # Kueue 0.19.2 is supported and tested on Kubernetes 1.34 and later (its README)
 _SUPPORTED = timedelta(days=14 * 30.5)  # how long GKE supports a minor version; on EXTENDED up to 24 months
@@ -37,7 +39,7 @@ def _optional(parse: Callable[[str], object], *, unset: object = "") -> dict[str
 class Settings:
     """The settings of one environment: a field for each key of vars.env, named as the key in lower case.
 
-    Three describe the fleet where there is no fleet.yaml, and have their defaults where there is one. Nothing but
+    Four describe the fleet where there is no fleet.yaml, and have their defaults where there is one. Nothing but
     environment/fleet.py reads them, and they do not count when two settings are compared.
     """
 
@@ -50,6 +52,9 @@ class Settings:
     tpu_type: str = field(metadata=_key("v6e-16", lambda text: slice_for(text).tpu_type), compare=False)
     num_tpu_pools: int = field(metadata=_key("2", values.count(1, MOST_SLICES)), compare=False)
     namespace: str = field(metadata=_key("tpu-training", values.namespace), compare=False)
+    members: tuple[Member, ...] = field(
+        metadata=_optional(members, unset=()) | {"longest": _LONGEST_LIST}, compare=False
+    )
     rbac_security_group: str = field(metadata=_optional(values.security_group))
     cpu_zone: str = field(metadata=_optional(values.standard_zone))
     cpu_machine_type: str = field(metadata=_key("n2-standard-8", values.cpu_machine))
@@ -88,7 +93,7 @@ class Settings:
 
 
 KEYS = tuple(each.name.upper() for each in dataclasses.fields(Settings))
-_OF_THE_FLEET = ("TPU_TYPE", "NUM_TPU_POOLS", "NAMESPACE")  # fleet.yaml says these things in another way
+KEYS_OF_THE_FLEET = ("TPU_TYPE", "NUM_TPU_POOLS", "NAMESPACE", "MEMBERS")  # fleet.yaml says these things in another way
 _REQUIRED = "PROJECT_ID"
 _STAND_IN = "my-project"  # for the required key, so that the rest can be checked without it
 
@@ -116,13 +121,14 @@ def read_settings(
     read: dict[str, Any] = {}
     for each in dataclasses.fields(Settings):
         key, parse = each.name.upper(), each.metadata["parse"]
-        if fleet_file and key in _OF_THE_FLEET:
+        longest = each.metadata.get("longest", LONGEST_VALUE)
+        if fleet_file and key in KEYS_OF_THE_FLEET:
             problems += _beside_a_fleet(key, file, process_env, fleet_file)
             read[each.name] = parse(each.metadata["default"])
             continue
         default = each.metadata["default"] or (_STAND_IN if key == _REQUIRED else "")
         text = given(key)
-        message = "" if key in bad else _what_is_wrong(key, text, parse)
+        message = "" if key in bad else _what_is_wrong(key, text, parse, longest)
         if message:
             problems.append(Problem(keys=(key,), message=message))
             bad.add(key)
@@ -142,11 +148,11 @@ def _beside_a_fleet(key: str, file: VarsFile, process_env: Mapping[str, str], fl
         )
 
 
-def _what_is_wrong(key: str, text: str, parse: Callable[[str], object]) -> str:
+def _what_is_wrong(key: str, text: str, parse: Callable[[str], object], longest: int) -> str:
     if not text:
         return "is required; set it to the id of your Google Cloud project" if key == _REQUIRED else ""
-    if len(text) > LONGEST_VALUE:
-        return f"{quoted(text)} is {len(text)} characters long; no value is longer than {LONGEST_VALUE}"
+    if len(text) > longest:
+        return f"{quoted(text)} is {len(text)} characters long; it may have {longest} at most"
     try:
         parse(text)
     except UnknownTpuType as error:

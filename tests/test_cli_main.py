@@ -15,7 +15,7 @@ import pytest
 from cli import main
 
 ROOT = Path(__file__).parent.parent
-COMMANDS = ("rehearse", "check", "bootstrap", "deploy", "destroy")
+COMMANDS = ("rehearse", "check", "fleet", "bootstrap", "deploy", "destroy")
 
 
 def test_help_names_every_command_with_examples(capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,8 +69,13 @@ def test_a_variable_that_the_fleet_file_replaces_is_to_be_unset() -> None:
     assert "; unset TPU_TYPE in your shell, or remove fleet.yaml" in problem
 
 
+def test_members_beside_a_fleet_file_belong_into_it() -> None:
+    (problem,) = refused_fleet(one_group("type: v6e-16, slices: 1"), MEMBERS="alice@example.com")
+    assert problem.startswith("MEMBERS: 'alice@example.com' is not used, because fleet.yaml says which TPUs and teams")
+
+
 def test_empty_keys_are_no_contradiction() -> None:
-    assert with_fleet(one_group("type: v6e-16, slices: 1"), TPU_TYPE="", NUM_TPU_POOLS="", NAMESPACE="")
+    assert with_fleet(one_group("type: v6e-16, slices: 1"), TPU_TYPE="", NUM_TPU_POOLS="", NAMESPACE="", MEMBERS="")
 
 
 def test_groups_are_members_where_gke_may_know_them() -> None:

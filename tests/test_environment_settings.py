@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import environment
+from environment import Member, MemberKind
 from environment.settings import KEYS
 from tests.loading import load_text, loaded, refused, refused_text
 
@@ -76,6 +77,41 @@ def test_an_empty_value_means_the_default() -> None:
 )
 def test_a_good_value_is_taken_as_it_is(key: str, value: str) -> None:
     assert str(getattr(loaded(**{key: value}).settings, key.lower())) == value
+
+
+@pytest.mark.parametrize("between", [",", ", ", " ", " , ", ",,"])
+def test_members_are_told_apart_by_commas_or_spaces(between: str) -> None:
+    text = between.join(["alice@example.com", "group:tpu@example.com", "bob+tpu@example.com"])
+    environment = loaded(MEMBERS=text, RBAC_SECURITY_GROUP="gke-security-groups@example.com")
+    assert environment.teams[0].members == (
+        Member(kind=MemberKind.USER, email="alice@example.com"),
+        Member(kind=MemberKind.GROUP, email="tpu@example.com"),
+        Member(kind=MemberKind.USER, email="bob+tpu@example.com"),
+    )
+
+
+def test_as_many_members_as_a_fleet_file_takes_fit_into_the_setting() -> None:
+    names = [f"{'n' * 30}{number}@example.com" for number in range(500)]
+    assert len(loaded(MEMBERS=",".join(names)).teams[0].members) == 500
+    (problem,) = refused(MEMBERS=",".join([*names, "one-more@example.com"]))
+    assert "there are 501 members, and 500 at most; name a Google group" in problem
+
+
+def test_all_that_is_wrong_with_members_is_told_in_one_line() -> None:
+    (problem,) = refused(MEMBERS="bob, a@b.com, a@b.com, Al@b.com, x@y.iam.gserviceaccount.com")
+    assert problem == (
+        "MEMBERS: 'bob, a@b.com, a@b.com, Al@b.com, x@y.iam.gserviceaccount.com' cannot be used: 'bob' is not a "
+        "member; write alice@example.com, or group:team@example.com for a Google group; 'a@b.com' is there "
+        "twice; keep one; 'Al@b.com' has capital letters, which GKE tells from small ones; write it in lower case; "
+        "'x@y.iam.gserviceaccount.com' is a service account; members are people and Google groups"
+    )
+    (problem,) = refused(MEMBERS=" ".join("abcdefg"))
+    assert problem.endswith("; and 2 more")
+
+
+def test_a_group_among_the_members_needs_the_security_group() -> None:
+    (problem,) = refused(MEMBERS="group:tpu@example.com")
+    assert problem.startswith("MEMBERS: 'group:tpu@example.com' needs RBAC_SECURITY_GROUP")
 
 
 def test_an_ai_zone_is_a_zone() -> None:

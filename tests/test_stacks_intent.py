@@ -15,6 +15,7 @@ from tests.synthesis import CASES, EVERY_STACK, HERE, STACKS, Synthesis, stacks_
 
 AUTHORITATIVE = ("_iam_binding", "_iam_policy")
 FORBIDDEN_ROLES = {"roles/owner", "roles/editor", "roles/storage.admin", "roles/iam.serviceAccountTokenCreator"}
+SECURITY = "gke-security-groups@example.com"
 # Renaming one of these destroys what it holds and makes an empty one.
 STATEFUL = {
     "foundation": {
@@ -186,6 +187,22 @@ def test_the_cluster_is_reached_over_its_dns_endpoint(synthesis: Synthesis) -> N
         (kubernetes,) = synthesis.stack("default", stack)["provider"]["kubernetes"]
         assert "dns_endpoint_config" in kubernetes["host"]
         assert "cluster_ca_certificate" not in kubernetes
+
+
+def test_a_colleague_takes_one_key_of_vars_env(tmp_path: Path) -> None:
+    changed = with_settings(tmp_path, MEMBERS="alice@example.com,group:tpu@example.com", RBAC_SECURITY_GROUP=SECURITY)
+    platform = json.loads(changed["platform"])["resource"]
+    (binding,) = platform["kubernetes_role_binding_v1"].values()
+    assert binding["metadata"]["namespace"].startswith("${kubernetes_namespace_v1.team-tpu-training")
+    assert [(each["kind"], each["name"]) for each in binding["subject"]] == [
+        ("User", "alice@example.com"),
+        ("Group", "tpu@example.com"),
+    ]
+    assert {
+        grant["member"]
+        for grant in platform["google_project_iam_member"].values()
+        if grant["role"] == "roles/container.clusterViewer"
+    } == {"user:alice@example.com", "group:tpu@example.com"}
 
 
 def test_nobody_reaches_the_control_plane_by_its_address(synthesis: Synthesis) -> None:

@@ -1,0 +1,68 @@
+"""Who may submit a team's jobs: people and Google groups, as vars.env and fleet.yaml name them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from environment.problems import quoted
+
+MOST_MEMBERS = 500  # of a team: more than Google's IAM is made for
+
+_SHOWN = 5  # mistakes in one message
+_BEFORE_AT = r"(?!.{65,}@)[A-Za-z0-9_%+'-]+(\.[A-Za-z0-9_%+'-]+)*"
+_DOMAIN = r"([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z][A-Za-z0-9-]{0,61}[A-Za-z0-9]"
+
+
+class MemberKind(Enum):
+    """What an email address stands for. The value is what Google's IAM puts before it."""
+
+    USER = "user"
+    GROUP = "group"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """A person, or a Google group of people, who may submit a team's jobs."""
+
+    kind: MemberKind
+    email: str
+
+    def __str__(self) -> str:
+        """As the files write it, which `member` reads."""
+        return f"group:{self.email}" if self.kind is MemberKind.GROUP else self.email
+
+
+def member(text: str) -> Member:
+    """Raises ValueError; its text reads on after the value."""
+    is_group = text.startswith("group:")
+    email = text.removeprefix("group:")
+    if not re.fullmatch(f"{_BEFORE_AT}@{_DOMAIN}", email):
+        raise ValueError("is not a member; write alice@example.com, or group:team@example.com for a Google group")
+    if email != email.lower():
+        raise ValueError("has capital letters, which GKE tells from small ones; write it in lower case")
+    if email.endswith(".gserviceaccount.com"):
+        raise ValueError("is a service account; members are people and Google groups")
+    return Member(kind=MemberKind.GROUP if is_group else MemberKind.USER, email=email)
+
+
+def members(text: str) -> tuple[Member, ...]:
+    """Members with commas or spaces between them. Raises ValueError with all that is wrong with any of them."""
+    found: dict[Member, None] = {}  # in order
+    wrong = []
+    for each in filter(None, re.split("[, \t]+", text)):
+        try:
+            one = member(each)
+        except ValueError as error:
+            wrong.append(f"{quoted(each)} {error}")
+            continue
+        if one in found:
+            wrong.append(f"{quoted(each)} is there twice; keep one")
+        found[one] = None
+    if len(found) > MOST_MEMBERS:
+        wrong.insert(0, f"there are {len(found)} members, and {MOST_MEMBERS} at most; name a Google group")
+    if wrong:
+        more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+        raise ValueError(f"cannot be used: {'; '.join(wrong[:_SHOWN])}{more}")
+    return tuple(found)
