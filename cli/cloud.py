@@ -42,9 +42,12 @@ _LOG_IN = "run `gcloud auth application-default login`, then this again"
 
 @dataclass(frozen=True, kw_only=True)
 class Patience:
-    """How long to wait, in seconds: for one answer, between two looks, for a change to take effect, between lines."""
+    """How long to wait, in seconds: for one answer, while faults that pass are tried again, between two tries, for a
+    change to take effect, between lines.
+    """
 
     answer: float = 30
+    again: float = 30
     poll: float = 3
     change: float = 600
     line: float = 15
@@ -70,7 +73,7 @@ class Clients:
             predicate=_TRANSIENT,
             initial=self.patience.poll / 3,
             maximum=10,
-            timeout=self.patience.answer,
+            timeout=self.patience.again,
             on_error=lambda error: self.say(f"  no good answer yet ({_brief(error)}); trying again"),
         )
 
@@ -103,7 +106,7 @@ class Clients:
             return self._refusal(error, what, permission, role)
         if isinstance(error, TransportError | requests.exceptions.RequestException):
             return (
-                f"network: no answer within {self.patience.answer:.0f} s: {_brief(error)}; check the connection and "
+                f"network: no answer within {self.patience.again:.0f} s: {_brief(error)}; check the connection and "
                 "HTTPS_PROXY, then run this again"
             )
         return f"credentials: Google does not accept yours ({_brief(error)}); {_LOG_IN}"

@@ -1,19 +1,87 @@
-"""Fixtures that more than one test file uses, and a process environment that no test has to mistrust."""
+"""Fixtures that more than one test file uses; an environment, signals and a time limit that hold for every test."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator
+import signal
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import FrameType
 
 import pytest
+from hypothesis import settings
 
 from cli.project import FOLDER
 from environment.settings import KEYS
+from rehearsal import processes
 from tests import published
 from tests.synthesis import Synthesis
 
 # What leads to a cloud, real or played, or steers Terraform.
 _LEADING = ("GOOGLE_", "CLOUDSDK_", "KUBE", "TF_REATTACH", "TF_VAR_", "TF_CLI_ARGS", "TF_DATA_DIR", "TF_WORKSPACE")
+
+SLOW_TEST_SECONDS = 1800
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
+
+# A shell starts what it puts into the background with SIGINT ignored, and no shell script can trap a signal that was
+# ignored when it started: the tests' own scripts would never end.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_TEST_SECONDS))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_timeout_set_timer(item: pytest.Item) -> Iterator[None]:
+    """When its time is over, the processes that a test has started end first: it may wait for one of them."""
+    before = processes.family(os.getpid())
+    result = yield
+    fail = signal.getsignal(signal.SIGALRM)
+
+    def end_processes_and_fail(number: int, frame: FrameType | None) -> None:
+        for pid in processes.family(os.getpid()):
+            if pid not in before and not _is_jsii(pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        assert callable(fail)
+        fail(number, frame)
+
+    signal.signal(signal.SIGALRM, end_processes_and_fail)
+    return result
+
+
+def _is_jsii(pid: int) -> bool:
+    """Whether it is the kernel of the bindings: one for the whole run, started by the test that needs it first."""
+    return b"jsii" in _command(pid)
+
+
+def _command(pid: int) -> bytes:
+    """The command line of a process; b"" where the system does not say."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_left() -> Iterator[None]:
+    """No test leaves a process at work."""
+    before = processes.family(os.getpid())
+    yield
+    left = [pid for pid in processes.family(os.getpid()) if pid not in before and not _is_jsii(pid)]
+    commands = [_command(pid).replace(b"\0", b" ") for pid in left if processes.started(pid)]
+    for pid in left:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    assert commands == []
 
 
 @pytest.fixture(scope="session", autouse=True)

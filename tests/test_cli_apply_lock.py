@@ -47,7 +47,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     server, address = web.start(answers(cloud))
     monkeypatch.setenv("GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", f"{address}/storage/v1/")
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", token_of(""))
-    patience = Patience(answer=5, poll=0.01, line=0.02)
+    patience = Patience(poll=0.01, line=0.02)
     clients = dataclasses.replace(connect("my-project"), say=said.append, patience=patience)
     yield Place(cloud=cloud, clients=clients, said=said)
     server.shutdown()

@@ -224,7 +224,7 @@ def test_who_asks_to_stop_waits_until_cdktf_has_put_things_away(python: str, num
             os.killpg(running.pid, number)
         else:
             running.send_signal(number)
-        out, err = running.communicate(timeout=30)
+        out, err = running.communicate()
     assert running.returncode == 5
     assert out.count("unlocked") == 1
     assert err == ""

@@ -57,7 +57,7 @@ def test_every_value_that_changes_is_shown(before: dict[str, Any], after: dict[s
             assert side in text or "\\n" in side
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(objects, objects, st.data())
 def test_a_sensitive_value_is_never_there(before: dict[str, Any], after: dict[str, Any], data: st.DataObject) -> None:
     secret = "s3cr3t-" + "x" * 8

@@ -234,7 +234,7 @@ def test_an_answer_that_nobody_understands_is_nothing_to_go_by(
     server, address = web.start(lambda _: web.Response(status=status, body=answer.encode()))
     monkeypatch.setenv("GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT", f"{address}/v1/")
     lock_environment(ground, info="commit c0ffee, build b-1")
-    hasty = replace(recovery(ground), clients=replace(ground.clients, patience=Patience(answer=0.2, poll=0.01)))
+    hasty = replace(recovery(ground), clients=replace(ground.clients, patience=Patience(again=0.2, poll=0.01)))
     assert hasty.run() == 1
     server.shutdown()
     server.server_close()

@@ -291,7 +291,7 @@ def test_trying_the_next_flavor_before_borrowing_is_respected() -> None:
         max_size=8,
     )
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_admitted_jobs_never_hold_more_than_exists_and_reclaim_always_succeeds(
     jobs: list[tuple[str, int, str]],
 ) -> None:

@@ -97,7 +97,7 @@ def _places(value: Any) -> Iterator[tuple[Object, str]]:
             yield from _places(each)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(RIGHT), st.data())
 def test_what_strict_validation_refuses_is_refused_and_nothing_else(name: str, data: st.DataObject) -> None:
     """One key renamed, taken away or given another value."""

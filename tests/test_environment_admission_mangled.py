@@ -78,7 +78,7 @@ def _mangled(draw: st.DrawFn) -> Object:
 
 
 @given(manifest=_mangled(), name=st.sampled_from(["one-team", "two-teams", "mixed"]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_no_manifest_makes_a_traceback(manifest: Object, name: str) -> None:
     try:
         found = explain(fleet(name), manifest)
@@ -89,7 +89,7 @@ def test_no_manifest_makes_a_traceback(manifest: Object, name: str) -> None:
 
 
 @given(manifest=_ANYTHING)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_nothing_else_makes_a_traceback_either(manifest: object) -> None:
     with pytest.raises(NotAWorkload):
         explain(fleet(), manifest)

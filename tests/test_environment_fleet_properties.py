@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from environment import Environment, Refused
 from tests.fleets import with_fleet
 
-QUICK = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
 
 # Values that each key takes, so that some of the fleets are good ones.
 GROUP_KEYS = {

@@ -57,7 +57,7 @@ def _followed(found: Explanation, pods: int) -> Fraction:
     return min(most)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 5), st.sampled_from(["cpu", "memory"]), st.integers(2**44, 2**50), st.integers(0, 10**9))
 def test_following_the_advice_always_fits(pods: int, resource: str, excess: int, used: int) -> None:
     """On quotas of any odd size: 5 cores less so many billionths of one, 20 GB less so many bytes."""

@@ -76,7 +76,7 @@ def _total(environment: Environment, flavor: str, resource: str) -> Fraction:
 
 
 @given(fleet=FLEETS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_quotas_add_up_to_the_chips_that_exist(fleet: Environment) -> None:
     for group in fleet.groups:
         assert _total(fleet, group.name, "google.com/tpu") == group.chips
@@ -84,7 +84,7 @@ def test_quotas_add_up_to_the_chips_that_exist(fleet: Environment) -> None:
 
 
 @given(fleet=FLEETS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_team_has_whole_slices_and_the_hosts_that_go_with_them(fleet: Environment) -> None:
     quotas = _quotas(fleet)
     for group in fleet.groups:
@@ -99,7 +99,7 @@ def test_every_team_has_whole_slices_and_the_hosts_that_go_with_them(fleet: Envi
 
 
 @given(fleet=FLEETS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_cpu_quotas_add_up_to_the_pool_at_its_largest_without_the_cluster_s_own_pods(fleet: Environment) -> None:
     node = node_capacity(vcpu=8, memory_gb=32)
     assert _total(fleet, CPU_FLAVOR, "cpu") == 4 * node.cpu - CLUSTER_PODS_CPU
@@ -202,7 +202,7 @@ def test_priorities_are_the_five_documented_ones() -> None:
 
 
 @given(fleet=FLEETS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_the_same_fleet_gives_the_same_objects_and_every_name_once(fleet: Environment) -> None:
     objects = queue_objects(fleet)
     assert json.dumps(objects) == json.dumps(queue_objects(fleet))

@@ -96,7 +96,7 @@ def fleets(draw: st.DrawFn) -> Environment:
 
 
 @given(fleet=fleets())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_quotas_of_the_teams_that_may_use_a_group_add_up_to_its_chips(fleet: Environment) -> None:
     quotas = chips(fleet)
     for group in fleet.groups:
@@ -105,7 +105,7 @@ def test_quotas_of_the_teams_that_may_use_a_group_add_up_to_its_chips(fleet: Env
 
 
 @given(fleet=fleets())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_quotas_and_limits_are_whole_slices_with_the_hosts_that_go_with_them(fleet: Environment) -> None:
     groups = {group.name: group for group in fleet.groups}
     found = resources(fleet)
@@ -121,7 +121,7 @@ def test_quotas_and_limits_are_whole_slices_with_the_hosts_that_go_with_them(fle
 
 
 @given(fleet=fleets())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_limits_are_the_team_s_and_none_lends_more_than_it_has(fleet: Environment) -> None:
     quotas, borrowing, lending = chips(fleet), chips(fleet, "borrowingLimit"), chips(fleet, "lendingLimit")
     groups = {group.name: group for group in fleet.groups}
@@ -137,7 +137,7 @@ def test_limits_are_the_team_s_and_none_lends_more_than_it_has(fleet: Environmen
 
 
 @given(fleet=fleets())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_each_share_of_a_group_is_rounded_down_or_up(fleet: Environment) -> None:
     shared = slices_of_teams(fleet.groups, fleet.teams)
     for group in fleet.groups:
@@ -148,7 +148,7 @@ def test_each_share_of_a_group_is_rounded_down_or_up(fleet: Environment) -> None
 
 
 @given(fleet=fleets())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_what_is_refused_or_warned_of_is_what_the_queues_say(fleet: Environment) -> None:
     described = Fleet(groups=fleet.groups, teams=fleet.teams)
     quotas, borrowing = chips(fleet), chips(fleet, "borrowingLimit")
@@ -165,7 +165,7 @@ def test_what_is_refused_or_warned_of_is_what_the_queues_say(fleet: Environment)
 
 
 @given(fleet=fleets())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_objects_of_any_fleet_are_valid_to_the_last_key(fleet: Environment) -> None:
     assert [(each["metadata"]["name"], errors) for each in queue_objects(fleet) if (errors := errors_of(each))] == []
 

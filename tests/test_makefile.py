@@ -6,9 +6,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from cli.project import ROOT
 
 
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not on the PATH")
 def test_clean_leaves_a_state_that_terraform_could_not_write(tmp_path: Path) -> None:
     shutil.copy(ROOT / "Makefile", tmp_path)
     state = tmp_path / "cdktf.out" / "stacks" / "foundation" / "errored.tfstate"

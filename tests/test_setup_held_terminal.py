@@ -33,7 +33,7 @@ sys.exit(7)
 """
 
 
-LIMIT_SECONDS = 20
+LIMIT_SECONDS = 120
 
 
 @pytest.fixture

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+# What a step may call by its name: nothing else is in the image, whatever this machine has (make, git, curl).
+_PROGRAMS = Path(__file__).with_name("image_programs.txt")
 
 _DIGEST = re.compile(r"[^@\s]+@sha256:[0-9a-f]{64}")
 
@@ -40,3 +45,13 @@ class Images:
                 f"{entrypoint or 'no entrypoint'}: of the builder image these are played: {', '.join(programs)}"
             )
         return programs[entrypoint]
+
+    def path(self, folder: Path, *, terraform: str) -> str:
+        """The PATH of a step: .venv/bin, and the new `folder` with links to this machine's programs of those names."""
+        folder.mkdir()
+        (folder / "terraform").symlink_to(terraform)
+        names = [line for line in _PROGRAMS.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+        for name in " ".join(names).split():
+            if program := shutil.which(name):
+                (folder / name).symlink_to(program)
+        return os.pathsep.join([str(Path(sys.executable).parent), str(folder)])

@@ -139,11 +139,13 @@ class CloudBuild:
 
     def _machine(self, trigger: Trigger, folder: Path) -> steps.Machine:
         """A machine of Cloud Build: it has the credentials of the build's account, and no settings but the commit's."""
+        # Without what the rehearsal of cdktf puts in between: signals must reach Terraform itself.
+        terraform = str(self.world.folder / "terraform-recorded")
         environment = self.world.environment(
             **self.world.as_account(trigger.account),
+            PATH=self.images.path(folder / "bin", terraform=terraform),
             HOME=str(folder / "home"),
-            # Without what the rehearsal of cdktf puts in between: signals must reach Terraform itself.
-            TERRAFORM_BINARY_NAME=str(self.world.folder / "terraform-recorded"),
+            TERRAFORM_BINARY_NAME=terraform,
         )
         return steps.Machine(
             images=self.images,

@@ -86,6 +86,7 @@ class _Running:
     process: subprocess.Popen[str]
     reader: threading.Thread
     since: float
+    started: Sequence[int] = ()  # what it had started when it was asked to end: nobody's children once it has ended
 
 
 @dataclass(kw_only=True)
@@ -119,6 +120,7 @@ class _Build:
     def cancel(self) -> None:
         """SIGTERM to what runs, then SIGKILL to what is left."""
         for each in self.running:
+            each.started = processes.family(each.process.pid)[1:]
             each.process.terminate()
         limit = time.monotonic() + self.machine.grace
         while any(each.process.poll() is None for each in self.running) and time.monotonic() < limit:
@@ -181,7 +183,7 @@ class _Build:
 
     def _end(self, each: _Running, status: str) -> None:
         """Nothing of a step outlives it: its container goes, with all that the step has started."""
-        for pid in processes.family(each.process.pid)[1:] if each.process.returncode is None else ():
+        for pid in processes.family(each.process.pid)[1:] if each.process.returncode is None else each.started:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -129,6 +129,16 @@ def test_a_build_runs_the_file_of_its_commit_as_the_account_of_its_trigger(runni
 
 
 @needs_git
+def test_a_step_can_call_the_programs_of_the_builder_image_and_no_others_of_this_machine(running: Running) -> None:
+    names = "python terraform sh sed false make git curl"
+    say = f"import shutil; print(*(name for name in {names.split()} if shutil.which(name)))\n"
+    (running.checkout / "say.py").write_text(say)
+    running.run()
+    terraform = " terraform" if shutil.which("terraform") else ""
+    assert f"Step #0 - 'say': python{terraform} sh sed false" in running.log.splitlines()
+
+
+@needs_git
 def test_a_workspace_holds_what_git_would_have_and_is_new_for_every_build(running: Running) -> None:
     (running.checkout / "say.py").write_text("import os; print(sorted(os.listdir())); open('left', 'w')\n")
     for _ in range(2):

@@ -207,12 +207,10 @@ def test_a_signal_ends_everything(tmp_path: Path, number: signal.Signals, code: 
             if line.startswith("  foundation"):
                 break
         running.send_signal(number)
-        _, errors = running.communicate(timeout=20)
+        _, errors = running.communicate()
     assert (running.returncode, errors) == (code, "interrupted\n")
-    limit = time.monotonic() + 5
-    while of_this(tmp_path) and time.monotonic() < limit:
-        time.sleep(0.05)
-    assert of_this(tmp_path) == []
+    while of_this(tmp_path):
+        time.sleep(0.05)  # the time limit of tests says when it is too long
 
 
 @whole

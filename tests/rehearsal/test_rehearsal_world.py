@@ -168,11 +168,8 @@ def test_the_server_and_all_that_is_at_work_end_when_their_parent_is_killed(tmp_
         hook = int(running.stdout.readline())
         (server,) = [int(note.name) for note in (tmp_path / "w" / "processes").iterdir() if int(note.name) != hook]
         running.send_signal(signal.SIGKILL)
-    limit = time.monotonic() + 10
-    while (processes.started(server) or processes.started(hook)) and time.monotonic() < limit:
-        time.sleep(0.05)
-    assert not processes.started(server)
-    assert not processes.started(hook)
+    while processes.started(server) or processes.started(hook):
+        time.sleep(0.05)  # the time limit of tests says when it is too long
 
 
 def source(environment: Path) -> subprocess.CompletedProcess[str]:
