@@ -21,9 +21,10 @@ from environment.fleet import (
 )
 from environment.members import Member, MemberKind
 from environment.names import Names, name_problems, names_of
+from environment.near_keys import near_key_warnings
 from environment.problems import Problem, Refused
 from environment.quotas import quota_problems, quota_warnings
-from environment.settings import Settings, conflicts, read_settings, settings_warnings
+from environment.settings import KEYS, Settings, conflicts, read_settings, settings_warnings
 from environment.vars_file import read_vars_file
 
 __all__ = [
@@ -83,6 +84,7 @@ def load(vars_env: Path, process_env: Mapping[str, str], fleet: Path | None = No
     if problems:
         raise Refused(tuple(_line(problem, process_env) for problem in problems))
     warnings = [
+        *near_key_warnings(process_env),
         *settings_warnings(settings, datetime.now(timezone.utc)),
         *address_warnings(settings),
         *fleet_warnings(settings, described),
@@ -107,6 +109,6 @@ def _fleet(file: Path | None, settings: Settings) -> tuple[Fleet, list[Problem]]
 
 
 def _line(problem: Problem, process_env: Mapping[str, str]) -> str:
-    outside = [key for key in problem.keys if process_env.get(key, "").strip()]
+    outside = [key for key in problem.keys if key in KEYS and process_env.get(key, "").strip()]
     origin = f" ({', '.join(outside)} from the process environment, which wins over vars.env)" if outside else ""
     return f"{problem.keys[0]}: {problem.message}{origin}"
