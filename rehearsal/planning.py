@@ -6,7 +6,8 @@ Source: "Resource Instance Change Lifecycle" in hashicorp/terraform, docs/resour
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rehearsal.schemas import Block
@@ -107,54 +108,95 @@ def _canonical(block: Block, value: Any) -> Any:
 
 
 def replacements(
-    block: Block, prior: dict[str, Value], planned: dict[str, Value], immutable: tuple[str, ...]
+    block: Block,
+    prior: dict[str, Value],
+    planned: dict[str, Value],
+    *,
+    leaves: Iterable[str],
+    counts: Iterable[str] = (),
 ) -> list[Path]:
-    """The paths under `immutable` ("network", "node_config.machine_type") whose value changes.
+    """The paths that force replacement: under `leaves` ("network", "node_config.spot") where a value changes, and
+    under `counts` where the number of blocks does.
 
     A path that goes through a list of blocks is meant for every item, and through a set for the set as a whole.
     """
-    found: list[Path] = []
-    for dotted in immutable:
-        for path, old, new in _both(block, prior, planned, dotted.split("."), ()):
-            if not _equal(old, new) and path not in found:
-                found.append(path)
-    return found
+    found = [
+        path
+        for dotted in leaves
+        for path, old, new in _pairs(block, prior, planned, dotted.split("."), ())
+        if _differs(old, new)
+    ]
+    found += [
+        path
+        for dotted in counts
+        for path, old, new in _pairs(block, prior, planned, dotted.split("."), ())
+        if isinstance(new, Unknown) or len(old or ()) != len(new or ())
+    ]
+    return list(dict.fromkeys(found))
 
 
-def _both(block: Block, prior: Any, planned: Any, names: list[str], path: Path) -> Iterator[tuple[Path, Value, Value]]:
+def without(
+    block: Block, prior: dict[str, Value], planned: dict[str, Value], paths: Iterable[str]
+) -> tuple[dict[str, Value], list[Path]]:
+    """`planned` with what it was in `prior` under `paths`, and where that is another value."""
+    out, places = planned, []
+    for dotted in paths:
+        for place, old, new in _pairs(block, prior, planned, dotted.split("."), ()):
+            if _differs(old, new):
+                out = _replaced(out, place, old)
+                places.append(place)
+    return out, places
+
+
+def _replaced(value: Any, place: Path, new: Value) -> Any:
+    if not place:
+        return new
+    step, *rest = place
+    out = dict(value) if isinstance(value, dict) else list(value)
+    out[step] = _replaced(value[step], tuple(rest), new)
+    return out
+
+
+def _pairs(block: Block, prior: Any, planned: Any, names: list[str], path: Path) -> Iterator[tuple[Path, Value, Value]]:
+    """Before and after, wherever `names` lead to on one of both sides."""
     old = prior.get(names[0]) if isinstance(prior, dict) else None
     new = planned.get(names[0]) if isinstance(planned, dict) else None
     here = (*path, names[0])
     nested = block.blocks.get(names[0])
-    if nested is None or len(names) == 1 or nested.nesting in ("set", "map"):
-        yield here, old, new
-    elif nested.nesting == "single":
-        yield from _both(nested.block, old, new, names[1:], here)
+    inner = nested.block if nested is not None else Block()
+    if len(names) == 1 or isinstance(new, Unknown):
+        attribute = block.attributes.get(names[0])
+        is_set = attribute is not None and isinstance(attribute.type_, list) and attribute.type_[0] == "set"
+        yield here, _sorted(old) if is_set else old, _sorted(new) if is_set else new
+    elif nested is not None and nested.nesting == "single":
+        yield from _pairs(inner, old, new, names[1:], here)
+    elif nested is not None and nested.nesting == "set":
+        # A member with another value is another member, with all that is in it.
+        before, after = old or [], new or []
+        gone, come = [each for each in before if each not in after], [each for each in after if each not in before]
+        yield here, _inside(gone, names[1:]), _inside(come, names[1:])
     else:
-        before, after = old or [], new if isinstance(new, list) else []
-        if len(before) != len(after) and not (before and after):
-            # A block that comes or goes changes what is in it; the paths inside do not exist on both sides.
-            yield here, _only(before, names[1:]), _only(after, names[1:])
-            return
-        for at, (was, will) in enumerate(zip(before, after, strict=False)):
-            yield from _both(nested.block, was, will, names[1:], (*here, at))
+        for at, (was, will) in enumerate(itertools.zip_longest(old or [], new or [])):
+            yield from _pairs(inner, was, will, names[1:], (*here, at))
 
 
-def _only(items: list[Value], names: list[str]) -> list[Value]:
-    """The values under `names` in the items, without nothing: an empty block that comes or goes forces nothing."""
+def _sorted(value: Value) -> Value:
+    return sorted(value, key=repr) if isinstance(value, list) else value
+
+
+def _inside(items: list[Value], names: list[str]) -> list[Value]:
+    """The values under `names` in the items."""
     out = items
     for name in names:
-        out = [value for item in out if isinstance(item, dict) for value in _as_list(item.get(name))]
-    return out
+        values = [item.get(name) for item in out if isinstance(item, dict)]
+        out = [each for value in values for each in (value if isinstance(value, list) else [value])]
+    return [value for value in out if value is not None]
 
 
-def _as_list(value: Value) -> list[Value]:
-    if isinstance(value, list):
-        return value
-    return [] if value is None or value == "" or value is False else [value]
-
-
-def _equal(left: Value, right: Value) -> bool:
-    if isinstance(left, list) and isinstance(right, list):
-        return sorted(map(repr, left)) == sorted(map(repr, right))
-    return bool(left == right)
+def _differs(old: Value, new: Value) -> bool:
+    """As the SDK sees it: what nobody sets any more is no change where it was empty; 0 and false are values."""
+    if new is None:
+        return old not in (None, "", 0, False, [], {})
+    if old is None:
+        return new not in ("", [], {})
+    return bool(old != new)

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rehearsal import bindings, failures, planning, schemas, values
+from rehearsal import bindings, consistency, failures, planning, schemas, sdk, values
 from rehearsal.cloud import Attributes, Cloud
+from rehearsal.provider_facts import FACTS, facts_of
 from rehearsal.rules.kind import Client, Kind, Place, Refusal, Source
 from rehearsal.schemas import Block
 from rehearsal.values import Value
@@ -74,7 +75,10 @@ class Provider:
     def _schema_message(self) -> Any:
         return MESSAGES["GetProviderSchemaResponse"](
             provider=schemas.to_message(self.schemas.provider),
-            resource_schemas={name: schemas.to_message(block) for name, block in self.schemas.resources.items()},
+            resource_schemas={
+                name: schemas.to_message(block, version=facts_of(name).version)
+                for name, block in self.schemas.resources.items()
+            },
             data_source_schemas={name: schemas.to_message(block) for name, block in self.schemas.sources.items()},
             server_capabilities=MESSAGES["ServerCapabilities"](plan_destroy=True),
         )
@@ -85,7 +89,7 @@ class Provider:
         return MESSAGES["ConfigureProviderResponse"]()
 
     def upgrade_resource_state(self, request: Any, connection: str) -> Any:
-        """The stand-ins have had one version of every schema, so the state is what it was."""
+        """Every state is of the version that the real provider has now."""
         block = self.schemas.resources[request.type_name]
         known = {*block.attributes, *block.blocks}
         state = {name: value for name, value in json.loads(request.raw_state.json).items() if name in known}
@@ -108,24 +112,66 @@ class Provider:
             proposed = _decode(request.proposed_new_state, block)
             if proposed is None:
                 return MESSAGES["PlanResourceChangeResponse"](planned_state=_encode(None, block))
-            prior = _decode(request.prior_state, block)
-            planned, replaced = self.plan(client, kind, block, prior, proposed)
+            prior, config = _decode(request.prior_state, block), _decode(request.config, block)
+            planned, replaced = self.plan(client, kind, block, prior, proposed, config)
             return MESSAGES["PlanResourceChangeResponse"](
-                planned_state=_encode(planned, block), requires_replace=[path_message(path) for path in replaced]
+                planned_state=_encode(planned, block),
+                requires_replace=[path_message(path) for path in replaced],
+                legacy_type_system=facts_of(kind.type_).sdk,
             )
 
         return self._answer("PlanResourceChangeResponse", request, connection, plan)
 
     def plan(
-        self, client: Client, kind: Kind, block: Block, prior: Attributes | None, proposed: Attributes
+        self,
+        client: Client,
+        kind: Kind,
+        block: Block,
+        prior: Attributes | None,
+        proposed: Attributes,
+        config: Attributes,
     ) -> tuple[Attributes, list[planning.Path]]:
-        """The planned value and the paths that force replacement."""
+        """The planned value and the paths that force replacement.
+
+        Terraform lets the SDK's providers plan and answer what they like; a mistake of this one is found here.
+        """
+        facts = facts_of(kind.type_)
+        if facts.sdk:
+            proposed, config = (sdk.completed(block, each, prior, facts) for each in (proposed, config))
         planned = kind.plan(client, block, prior, planning.fill_unknown(block, proposed, prior))
+        consistency.check_plan(block, config, planned)
         if prior is None:
             return planned, []
         if planning.same(block, planned, prior):
             return prior, []
-        return planned, planning.replacements(block, prior, planned, kind.immutable(prior, planned))
+        if kind.type_ not in FACTS:
+            raise Refusal(
+                f"The rehearsal does not know what a change of {kind.type_} replaces",
+                "rehearsal/rules/provider_facts.json says it of the types that the stacks make; docs/provider-facts.md"
+                " says how to add one.",
+            )
+        leaves, counts = facts.replaces, facts.count_replaces
+        by_schema = planning.replacements(block, prior, planned, leaves=leaves, counts=counts)
+        return planned, [*by_schema, *kind.forces(prior, planned)]
+
+    def create(self, client: Client, kind: Kind, block: Block, planned: Attributes) -> Attributes:
+        """Make it."""
+        state = kind.create(client, block, planned)
+        consistency.check_result(block, planned, state)
+        return state
+
+    def update(self, client: Client, kind: Kind, block: Block, prior: Attributes, planned: Attributes) -> Attributes:
+        """Change it in place. What the real provider never sends stays as it was, and is planned again next time."""
+        sent, kept = planning.without(block, prior, planned, facts_of(kind.type_).never_sent)
+        if kept:
+            paths = ", ".join(dict.fromkeys(".".join(each for each in path if isinstance(each, str)) for path in kept))
+            client.warn(
+                f"{kind.type_}: the provider plans a change of {paths} in place and never sends it; every plan will"
+                " show it again. Replace the resource instead."
+            )
+        state = kind.update(client, block, prior, sent)
+        consistency.check_result(block, sent, state)
+        return state
 
     def apply_resource_change(self, request: Any, connection: str) -> Any:
         def apply(client: Client, kind: Kind, block: Block) -> Any:
@@ -135,10 +181,12 @@ class Provider:
                     kind.delete(client, block, prior)
                     new = None
                 elif prior is None:
-                    new = kind.create(client, block, planned)
+                    new = self.create(client, kind, block, planned)
                 else:
-                    new = kind.update(client, block, prior, planned)
-            return MESSAGES["ApplyResourceChangeResponse"](new_state=_encode(new, block))
+                    new = self.update(client, kind, block, prior, planned)
+            return MESSAGES["ApplyResourceChangeResponse"](
+                new_state=_encode(new, block), legacy_type_system=facts_of(kind.type_).sdk
+            )
 
         return self._answer("ApplyResourceChangeResponse", request, connection, apply)
 

@@ -75,9 +75,9 @@ def nested_type(nesting: str, attributes: dict[str, Attribute]) -> CtyType:
     return inner if nesting == "single" else [nesting, inner]
 
 
-def to_message(block: Block) -> Any:
+def to_message(block: Block, *, version: int = 0) -> Any:
     """The schema as the protocol's `Schema` message."""
-    return MESSAGES["Schema"](block=_block_message(block))
+    return MESSAGES["Schema"](version=version, block=_block_message(block))
 
 
 def _block_message(block: Block) -> Any:

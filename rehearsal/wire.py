@@ -80,6 +80,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
         "planned_state": (1, "DynamicValue"),
         "requires_replace": (2, "*AttributePath"),
         "diagnostics": (4, "*Diagnostic"),
+        "legacy_type_system": (5, "bool"),
     },
     "ApplyResourceChangeRequest": {
         "type_name": (1, "string"),
@@ -87,7 +88,11 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
         "planned_state": (3, "DynamicValue"),
         "config": (4, "DynamicValue"),
     },
-    "ApplyResourceChangeResponse": {"new_state": (1, "DynamicValue"), "diagnostics": (3, "*Diagnostic")},
+    "ApplyResourceChangeResponse": {
+        "new_state": (1, "DynamicValue"),
+        "diagnostics": (3, "*Diagnostic"),
+        "legacy_type_system": (4, "bool"),
+    },
     "ImportResourceStateRequest": {"type_name": (1, "string"), "id": (2, "string")},
     "ImportedResource": {"type_name": (1, "string"), "state": (2, "DynamicValue")},
     "ImportResourceStateResponse": {"imported_resources": (1, "*ImportedResource"), "diagnostics": (2, "*Diagnostic")},

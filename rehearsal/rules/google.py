@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rehearsal import planning
@@ -17,10 +16,6 @@ from rehearsal.rules import identity
 from rehearsal.rules.kind import Client, Refusal
 from rehearsal.schemas import Block
 from rehearsal.values import UNKNOWN, Unknown, is_known, known_part
-
-# Which attributes force replacement is not in the bindings. Source: `ForceNew` in
-# hashicorp/terraform-provider-google 6.50.0.
-IMMUTABLE: dict[str, list[str]] = json.loads((Path(__file__).parent / "immutable.json").read_text())
 
 PROJECT = "project"
 SERVICE = "google_project_service"
@@ -87,7 +82,7 @@ class GoogleKind:
     merges       creating what exists already is no error (a member of a role, a service that is on)
     exists       Google's words where it is one
     gone         what else goes with it
-    replaced_by  attributes that force replacement only sometimes
+    replaced_by  attributes whose change forces replacement only sometimes (`CustomizeDiff`)
     """
 
     type_: str
@@ -103,10 +98,10 @@ class GoogleKind:
     merges: bool = False
     exists: str = "The resource '{name}' already exists"
     gone: Callable[[Change], None] = lambda _: None
-    replaced_by: Callable[[Attributes, Attributes], tuple[str, ...]] = lambda _prior, _planned: ()
+    replaced_by: Callable[[Attributes, Attributes], list[planning.Path]] = lambda _prior, _planned: []
 
-    def immutable(self, prior: Attributes, planned: Attributes) -> tuple[str, ...]:
-        return (*IMMUTABLE.get(self.type_, ()), *self.replaced_by(prior, planned))
+    def forces(self, prior: Attributes, planned: Attributes) -> list[planning.Path]:
+        return self.replaced_by(prior, planned)
 
     def identity(self, client: Client, values: Attributes) -> str:
         """The full name. A reference in it ("router": id or self link) counts with its last part."""

@@ -65,8 +65,8 @@ _DEFAULTS: Attributes = {
 class Release:
     type_ = KIND
 
-    def immutable(self, prior: Attributes, planned: Attributes) -> tuple[str, ...]:
-        return ("name", "namespace")
+    def forces(self, prior: Attributes, planned: Attributes) -> list[planning.Path]:
+        return []
 
     def plan(self, client: Client, block: Block, prior: Attributes | None, planned: Attributes) -> Attributes:
         """The provider loads the chart at plan, so a chart that is not there is refused then."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from rehearsal import planning
 from rehearsal.cloud import Attributes, Cloud
 from rehearsal.schemas import Block
 from rehearsal.values import Value
@@ -67,8 +68,8 @@ class Kind(Protocol):
         """Terraform's name of the type."""
         ...
 
-    def immutable(self, prior: Attributes, planned: Attributes) -> tuple[str, ...]:
-        """The attributes whose change replaces the resource ("node_config.spot")."""
+    def forces(self, prior: Attributes, planned: Attributes) -> list[planning.Path]:
+        """What replaces the resource by the provider's code: what does by its schema is in `provider_facts`."""
         ...
 
     def plan(self, client: Client, block: Block, prior: Attributes | None, planned: Attributes) -> Attributes:

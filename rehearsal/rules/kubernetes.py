@@ -44,17 +44,6 @@ _PLURALS = {
     "port": "ports",
 }
 
-# What else than its name and namespace cannot be changed. Source: `ForceNew` in
-# hashicorp/terraform-provider-kubernetes 2.38.0.
-_IMMUTABLE = {
-    "RoleBinding": ("role_ref",),
-    "ClusterRoleBinding": ("role_ref",),
-    "Secret": ("type",),
-    "PriorityClass": ("value",),
-    "Job": ("spec.template", "spec.selector", "spec.completions", "spec.completion_mode"),
-    "PersistentVolumeClaim": ("spec.access_modes", "spec.storage_class_name", "spec.volume_name", "spec.selector"),
-}
-
 
 class Typed:
     """One `kubernetes_<kind>` resource type."""
@@ -64,8 +53,8 @@ class Typed:
         self.api_version = api_version
         self.kind = kind
 
-    def immutable(self, prior: Attributes, planned: Attributes) -> tuple[str, ...]:
-        return ("metadata.name", "metadata.namespace", "metadata.generate_name", *_IMMUTABLE.get(self.kind, ()))
+    def forces(self, prior: Attributes, planned: Attributes) -> list[planning.Path]:
+        return []
 
     def plan(self, client: Client, block: Block, prior: Attributes | None, planned: Attributes) -> Attributes:
         """The provider asks nobody; a namespace that is not given is "default"."""

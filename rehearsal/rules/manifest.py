@@ -13,6 +13,7 @@ from rehearsal.kubernetes.api import Api, Object
 from rehearsal.kubernetes.controllers import holders
 from rehearsal.kubernetes.resources import CRD, Resource
 from rehearsal.kubernetes.status import Status
+from rehearsal.planning import Path
 from rehearsal.rules.access import cluster_api
 from rehearsal.rules.cluster_access import Authorized
 from rehearsal.rules.kind import Client, Refusal
@@ -33,16 +34,19 @@ _SERVERS = (
 # Compared with the live object no more once they are set. .../docs/resources/manifest#computed-fields
 _COMPUTED_FIELDS = ("metadata.annotations", "metadata.labels")
 
+# What tells objects apart, in a manifest. (`PlanResourceChange` of the provider)
+_IDENTITY = (("apiVersion",), ("kind",), ("metadata", "namespace"), ("metadata", "name"))
+
 _NO_KIND = "API did not recognize GroupVersionKind from manifest (CRD may not be installed)"
 
 
 class Manifest:
     type_ = "kubernetes_manifest"
 
-    def immutable(self, prior: Attributes, planned: Attributes) -> tuple[str, ...]:
+    def forces(self, prior: Attributes, planned: Attributes) -> list[Path]:
         """An object with another identity is another object."""
-        before, after = prior.get("manifest"), planned.get("manifest")
-        return () if _identity(before) == _identity(after) else ("manifest",)
+        before, after = _identity(prior.get("manifest")), _identity(planned.get("manifest"))
+        return [("manifest", *place) for place, old, new in zip(_IDENTITY, before, after, strict=True) if old != new]
 
     def plan(self, client: Client, block: Block, prior: Attributes | None, planned: Attributes) -> Attributes:
         if not is_known(planned["manifest"]):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network
 
 from rehearsal.cloud import Attributes, Object
+from rehearsal.planning import Path
 from rehearsal.rules.google import ApiError, Change, GoogleKind, reference
 from rehearsal.rules.kind import Client
 from rehearsal.rules.tpu import POLICY, POLICY_PATH, policy_is_unused
@@ -232,15 +233,15 @@ def nat_goes_with_its_router(change: Change) -> None:
         change.client.cloud.delete(item.kind, item.name)
 
 
-def shrinks(prior: Attributes, planned: Attributes) -> tuple[str, ...]:
+def shrinks(prior: Attributes, planned: Attributes) -> list[Path]:
     """A primary range that grows is changed in place, any other change replaces the subnet (the provider's
     `isShrinkageIpCidr`).
     """
     try:
         old, new = IPv4Network(prior["ip_cidr_range"]), IPv4Network(planned["ip_cidr_range"])
     except (ValueError, TypeError):
-        return ("ip_cidr_range",)
-    return () if old.subnet_of(new) else ("ip_cidr_range",)
+        return [("ip_cidr_range",)]
+    return [] if old.subnet_of(new) else [("ip_cidr_range",)]
 
 
 def gateway(change: Change) -> Attributes:

@@ -1,4 +1,4 @@
-"""What Terraform does itself around a provider's plan and apply: it completes the configuration, proposes, and checks.
+"""What Terraform does itself around a provider's plan and apply: it completes the configuration, and proposes.
 
 https://github.com/hashicorp/terraform/blob/main/docs/resource-instance-change-lifecycle.md
 """
@@ -9,7 +9,7 @@ from typing import Any
 
 from rehearsal import schemas, values
 from rehearsal.schemas import Block, NestedBlock
-from rehearsal.values import UNKNOWN, Dynamic, Unknown, Value
+from rehearsal.values import Dynamic, Value
 
 
 def complete(block: Block, config: dict[str, Any]) -> dict[str, Value]:
@@ -75,40 +75,3 @@ def _matches(config: Any, there: Any) -> bool:
     if isinstance(config, list) and isinstance(there, list) and len(config) == len(there):
         return all(_matches(one, other) for one, other in zip(config, there, strict=True))
     return config is None or config == there
-
-
-def check_plan(block: Block, config: dict[str, Value], planned: dict[str, Value]) -> None:
-    """Terraform refuses a plan that differs from what is configured, or that sets what nobody configured."""
-    for name, attribute in block.attributes.items():
-        if config[name] is not None:
-            assert planned[name] == config[name], f"{name}: planned {planned[name]!r}, configured {config[name]!r}"
-        elif not attribute.computed:
-            assert planned[name] is None, f"{name}: planned {planned[name]!r}, configured nothing"
-    for name, nested in block.blocks.items():
-        given, plan = config[name], planned[name]
-        if nested.nesting in ("list", "set") and isinstance(given, list):
-            assert isinstance(plan, list) and len(plan) == len(given), f"{name}: another number of blocks"
-            if nested.nesting == "list":
-                for one, other in zip(given, plan, strict=True):
-                    check_plan(nested.block, one, other)
-
-
-def check_result(block: Block, planned: dict[str, Value], state: dict[str, Value]) -> None:
-    """Terraform refuses a result that is not what was planned."""
-    for name in block.attributes:
-        value = planned[name]
-        assert isinstance(value, Unknown) or _contains_unknown(value) or state.get(name) == value, (
-            f"{name}: planned {value!r}, is {state.get(name)!r}"
-        )
-        assert not _contains_unknown(state.get(name)), f"{name}: unknown after apply"
-    for name, nested in block.blocks.items():
-        value, there = planned[name], state.get(name)
-        if isinstance(value, list):
-            assert isinstance(there, list) and len(there) == len(value), f"{name}: another number of blocks"
-            if nested.nesting == "list":
-                for one, other in zip(value, there, strict=True):
-                    check_result(nested.block, one, other)
-
-
-def _contains_unknown(value: Value) -> bool:
-    return value == UNKNOWN or not values.is_known(value)

@@ -13,6 +13,7 @@ from rehearsal.kubernetes import webhooks
 from rehearsal.kubernetes.api import Api
 from rehearsal.kubernetes.resources import KUEUE, NAMESPACE
 from rehearsal.kubernetes.status import Status
+from rehearsal.provider_facts import FACTS
 from rehearsal.rules.kind import Refusal
 from tests.rehearsal.job_sets import job_set
 from tests.rehearsal.played import Played
@@ -170,7 +171,7 @@ def test_labels_that_others_add_to_an_object_do_no_harm(deployed: Played, api: A
 
 def test_an_object_under_another_name_is_another_object(deployed: Played) -> None:
     manifest = {"apiVersion": API, "kind": "ResourceFlavor", "metadata": {"name": "other"}, "spec": {}}
-    assert deployed.plan(FLAVOR, manifest=manifest)[1] == [("manifest",)]
+    assert deployed.plan(FLAVOR, manifest=manifest)[1] == [("manifest", "metadata", "name")]
     assert deployed.plan(TEAM, metadata=[{"name": "other"}])[1] == [("metadata", 0, "name")]
 
 
@@ -219,9 +220,17 @@ def test_a_second_plan_of_a_typed_resource_finds_nothing_to_do(
     address = f"{type_}.x"
     deployed.make(address, metadata=[{"name": "x", "namespace": "tpu-training", "labels": {"a": "1"}}], **more)
     assert deployed.unchanged(address)
-    deployed.change(address, metadata__labels={"a": "2"})
-    assert deployed.unchanged(address)
+    if type_ in FACTS:
+        deployed.change(address, metadata__labels={"a": "2"})
+        assert deployed.unchanged(address)
     deployed.destroy(address)
+
+
+def test_a_change_is_refused_of_a_type_of_which_nobody_knows_what_replaces_it(deployed: Played) -> None:
+    address = "kubernetes_config_map_v1.x"
+    deployed.make(address, metadata=[{"name": "x", "namespace": "tpu-training"}], data={"a": "b"})
+    with pytest.raises(Refusal, match="does not know what a change of kubernetes_config_map_v1 replaces"):
+        deployed.plan(address, data={"a": "c"})
 
 
 def call(played: Played, method: str, path: str, body: Any = None) -> tuple[int, Any]:

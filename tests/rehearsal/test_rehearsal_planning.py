@@ -68,7 +68,8 @@ def test_null_and_empty_are_not_the_same() -> None:
 def test_paths_that_force_replacement_name_the_item_of_a_list_and_the_whole_of_a_set() -> None:
     before = value(rows=[{"given": "a"}, {"given": "b"}], members=[{"given": "a"}], times={"given": "a"})
     after = value(rows=[{"given": "a"}, {"given": "c"}], members=[{"given": "z"}], times={"given": "z"}, name="m")
-    found = planning.replacements(BLOCK, before, after, ("name", "rows.given", "members.given", "times.given", "size"))
+    leaves = ("name", "rows.given", "members.given", "times.given", "size")
+    found = planning.replacements(BLOCK, before, after, leaves=leaves)
     assert found == [("name",), ("rows", 1, "given"), ("members",), ("times", "given")]
 
 
@@ -83,9 +84,33 @@ def test_a_path_reaches_terraform_with_the_place_of_the_first_item() -> None:
     ]
 
 
-def test_a_block_that_comes_forces_replacement_only_for_what_is_in_it() -> None:
-    assert planning.replacements(BLOCK, value(), value(rows=[{"given": "a"}]), ("rows.given",)) == [("rows",)]
-    assert planning.replacements(BLOCK, value(), value(rows=[{"given": None}]), ("rows.given",)) == []
+def test_a_block_that_comes_or_goes_forces_replacement_for_the_attributes_in_it_that_do() -> None:
+    one, empty = value(rows=[{"given": "a", "made": "b"}]), value(rows=[{"given": None, "made": "b"}])
+    assert planning.replacements(BLOCK, value(), one, leaves=("rows.given",)) == [("rows", 0, "given")]
+    assert planning.replacements(BLOCK, one, value(), leaves=("rows.given",)) == [("rows", 0, "given")]
+    assert planning.replacements(BLOCK, value(), empty, leaves=("rows.given",)) == []
+
+
+def test_a_block_whose_number_forces_replacement_may_change_inside() -> None:
+    """hashicorp/terraform-plugin-sdk issue 1314."""
+    one, other, two = ([{"given": each, "made": None} for each in letters] for letters in ("a", "z", "az"))
+    assert planning.replacements(BLOCK, value(rows=one), value(rows=other), leaves=(), counts=("rows",)) == []
+    for before, after in ((value(), value(rows=one)), (value(rows=one), value()), (value(rows=one), value(rows=two))):
+        assert planning.replacements(BLOCK, before, after, leaves=(), counts=("rows",)) == [("rows",)]
+
+
+def test_an_attribute_that_nobody_sets_any_more_is_no_change_where_it_was_empty() -> None:
+    for nothing in ("", 0, False):
+        assert planning.replacements(BLOCK, value(size=nothing), value(), leaves=("size",)) == []
+    assert planning.replacements(BLOCK, value(), value(size=0), leaves=("size",)) == [("size",)]
+
+
+def test_what_is_never_sent_stays_as_it_was() -> None:
+    before, after = value(rows=[{"given": "a", "made": "x"}], size=1), value(rows=[{"given": "b", "made": "y"}], size=2)
+    sent, kept = planning.without(BLOCK, before, after, ("rows.given",))
+    assert sent == value(rows=[{"given": "a", "made": "y"}], size=2)
+    assert kept == [("rows", 0, "given")]
+    assert planning.without(BLOCK, before, before, ("rows.given",)) == (before, [])
 
 
 def test_after_apply_nothing_is_unknown_and_what_was_known_is_kept() -> None:

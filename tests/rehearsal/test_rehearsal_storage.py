@@ -26,7 +26,7 @@ def test_a_bucket_name_is_taken_for_everybody(deployed: Played) -> None:
 
 
 def test_a_bucket_lies_where_google_has_places(empty: Played) -> None:
-    with pytest.raises(Refusal, match="The specified location constraint is not valid: 'moon'"):
+    with pytest.raises(Refusal, match="The specified location constraint is not valid: 'MOON'"):
         empty.make("google_storage_bucket.b", name="some-data", location="moon")
 
 
