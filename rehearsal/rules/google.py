@@ -12,6 +12,7 @@ from typing import Any
 
 from rehearsal import planning
 from rehearsal.cloud import Attributes
+from rehearsal.provider_facts import facts_of
 from rehearsal.rules import identity
 from rehearsal.rules.kind import Client, Refusal
 from rehearsal.schemas import Block
@@ -183,7 +184,9 @@ class GoogleKind:
             found = dict(zip(parts[-len(given) :], given, strict=True))
         else:
             raise Refusal(f"Import id {id_!r} doesn't match any of the accepted formats: [{self.path}]")
-        values = {"id": id_, "project": client.settings.get("project"), **found}
+        # What only the state has is at its default after an import, as in the provider's own importers.
+        defaults = {name: facts_of(self.type_).defaults.get(name) for name in self.state_only}
+        values = {"id": id_, "project": client.settings.get("project"), **defaults, **found}
         if is_member and client.cloud.get(self.type_, self.identity(client, values)) is None:
             words = f'with role "{values["role"]}", member "{values["member"]}", and condition title ""'
             raise Refusal(f"Cannot find binding for {given[0]!r} {words}")
