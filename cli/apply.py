@@ -7,20 +7,20 @@ import re
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli import aftermath, project, records
 from cli.failure import Failed, WrongArgument
 from cli.planning import PIPELINE, PLAN_FILE, NotPlanned, Plan, chosen, digest, initialize, plan, record
-from cli.review import by_hand, differences
+from cli.review import verdict
 from cli.terraform import OUTPUT, Stack, Terraform, synthesize
 from environment import Environment
 
 if TYPE_CHECKING:
     from cli.cloud import Clients
-    from cli.records import Record, Store
+    from cli.records import Store
 
 NOT_REVIEWED = 3
 
@@ -30,12 +30,13 @@ For each stack, in their order: plans it, compares that with the record that
 does nothing that was not reviewed. A plan that differs stops it. A stack that has
 no record, could not be planned at review, or differs only because somebody changed
 the cloud by hand since, is shown and recorded, and approval is asked for by running
-the trigger again for the same commit: after that it counts as reviewed. Nothing to
-do: on to the next. The pipeline stack is left out: a person
-deploys it.
+the trigger again for the same commit: after that it counts as reviewed. A record is
+good for one apply: after that, whatever is planned is shown and asked for as well.
+Nothing to do: on to the next. The pipeline stack is left out: a person deploys it.
 
 Only one apply or destroy of an environment runs at a time; another waits for it.
-Stopped half-way, it goes on where it stopped when it is run again.
+Stopped half-way, it goes on where it stopped when it is run again, with what is left
+of the plan on record; anything else is shown and asked for.
 """
 
 _EPILOG = """\
@@ -165,22 +166,36 @@ class Apply:
 
     def _reviewed_and_applied(self, terraform: Terraform) -> bool:
         """False when nobody has reviewed what would happen; it is recorded then."""
-        stack = terraform.stack
+        # As in run: Google's libraries take a second to load.
+        from cli import unfinished
+
+        stack, names = terraform.stack, self.environment.names
         planned = plan(terraform, salt=self.key, lock=[f"-lock-timeout={self.lock_timeout}"])
         planned.show()
         if planned.missing:
             raise Failed(f"{stack.name}: {planned.heading}; apply the stacks before it first")
         if planned.empty:
+            # An apply that was killed at its very end did not say so.
+            unfinished.end(self.clients, names, stack.name)
             return True
         reviewed = self.store.read(self.key, stack.name)
-        if why := _not_reviewed(reviewed, planned):
+        found = verdict(
+            reviewed,
+            planned.changes,
+            unfinished=unfinished.digest(self.clients, names, stack.name) == self.key,
+        )
+        if found.ask:
             place = self.store.write(record(planned, self.key, self.commit))
-            print(f"\n{stack.name}: not reviewed yet: {why}. The plan above is recorded now: {place}")
+            print(f"\n{stack.name}: not reviewed yet: {found.ask}. The plan above is recorded now: {place}")
             return False
         assert reviewed is not None
-        if found := differences(reviewed=reviewed.changes, now=planned.changes):
-            raise Failed(self._different(stack, reviewed.commit, found))
+        if found.refuse:
+            raise Failed(self._different(stack, reviewed.commit, found.refuse))
+        # In this order, so that a stop in between costs one more approval.
+        self.store.write(replace(reviewed, begun=True))
+        unfinished.begin(self.clients, names, stack.name, self.key)
         self._apply(terraform, planned)
+        unfinished.end(self.clients, names, stack.name)
         return True
 
     def _apply(self, terraform: Terraform, planned: Plan) -> None:
@@ -220,16 +235,3 @@ class Apply:
             f"Something changed since: the cloud, or another commit was deployed. Run {again}, read what it says now, "
             "then run this deploy again."
         )
-
-
-def _not_reviewed(reviewed: Record | None, planned: Plan) -> str:
-    """Why a plan has still to be shown to somebody; "" if it is to be compared with its record."""
-    if reviewed is None:
-        return "there is no record of it"
-    if reviewed.not_plannable:
-        return f"it was not plannable until {reviewed.not_plannable}"
-    if differences(reviewed=reviewed.changes, now=planned.changes) and by_hand(
-        reviewed=reviewed.changes, now=planned.changes
-    ):
-        return f"the cloud was changed since its review (commit {reviewed.commit}), and this would put it back"
-    return ""

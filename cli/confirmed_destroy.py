@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cli import aftermath, environment_lock, left_behind, project, records
+from cli import aftermath, environment_lock, left_behind, project, records, unfinished
 from cli.cloud import connect
 from cli.failure import Failed
 from cli.planning import PIPELINE, chosen, initialize
@@ -43,6 +43,8 @@ def run(args: argparse.Namespace) -> int:
         stacks = _wanted(synthesize(args.output.absolute()), args.stacks, foundation=args.foundation == "destroy")
         left_behind.refuse(clients, wanted.names, stacks)
         for stack in reversed(stacks):
+            # To make again what goes now is not what was left of a plan.
+            unfinished.end(clients, wanted.names, stack.name)
             _destroy(wanted, stack, lock=f"-lock-timeout={args.lock_timeout}")
     print(f"\nDestroyed: {', '.join(stack.name for stack in reversed(stacks))}")
     return 0

@@ -66,7 +66,7 @@ def _look(wanted: Environment, args: argparse.Namespace) -> None:
             raise WrongArgument(
                 f"'{word}': name stacks, or use * and ?; it has to be known what this would leave behind"
             )
-    from cli import left_behind
+    from cli import left_behind, unfinished
     from cli.cloud import connect
 
     stacks = synthesize(cdktf.output_of(args.further))
@@ -75,4 +75,8 @@ def _look(wanted: Environment, args: argparse.Namespace) -> None:
         raise WrongArgument(f"'{words[0]}': name it before the --, else all the others would be destroyed with it")
     meant = [stack for stack in stacks if any(fnmatchcase(stack.name, each) for each in args.stacks or ["*"])]
     refuse_unknown(stacks, [] if meant else args.stacks)
-    left_behind.refuse(connect(wanted.settings.project_id), wanted.names, meant)
+    clients = connect(wanted.settings.project_id)
+    left_behind.refuse(clients, wanted.names, meant)
+    for stack in meant:
+        # To make again what goes now is not what was left of a plan.
+        unfinished.end(clients, wanted.names, stack.name)

@@ -31,7 +31,10 @@ _BUCKET = "gs://"
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """What one stack's plan would have done. `not_plannable` says what was missing, where it could not be planned."""
+    """What one stack's plan would have done. `not_plannable` says what was missing, where it could not be planned.
+
+    `begun`: an apply of it has begun, so it is not to be applied a second time.
+    """
 
     stack: str
     commit: str
@@ -39,6 +42,7 @@ class Record:
     terraform: str
     changes: Changes = NO_CHANGES
     not_plannable: str = ""
+    begun: bool = False
 
     @property
     def text(self) -> str:
@@ -50,6 +54,7 @@ class Record:
             "digest": self.digest,
             "terraform": self.terraform,
             "not_plannable": self.not_plannable,
+            "begun": self.begun,
             "resources": [asdict(change) for change in self.changes.resources],
             "outputs": [asdict(value) for value in self.changes.outputs],
         }
@@ -70,6 +75,7 @@ def parse(text: str, *, place: str) -> Record:
             outputs=tuple(Value(**each) for each in body["outputs"]),
         )
         rest = {key: body[key] for key in ("stack", "commit", "digest", "terraform", "not_plannable")}
+        rest["begun"] = body.get("begun", False) is not False  # records of older versions do not say
     except (ValueError, KeyError, TypeError) as error:
         raise Failed(f"{place}: not a record of a plan ({error}); {_AGAIN}") from error
     return Record(changes=changes, **rest)

@@ -28,9 +28,9 @@ _DESCRIPTION = """\
 Plays what Cloud Build does with this repository. A person deploys foundation and the
 pipeline; then the steps of cloudbuild/*.yaml run as local processes, started by the
 triggers that were deployed, with the rights of their service accounts: a pull request
-is planned, a push deployed after approvals, a second pull request finds no changes;
-the drift check finds what somebody changed by hand, and a deploy puts it back after an
-approval; the environment is destroyed, but not on a wrong confirmation. No account, no
+is planned, a push deployed after approvals; what somebody changes by hand then is put
+back only after another approval; a second pull request finds no changes; the drift check
+finds a change by hand; the environment is destroyed, but not on a wrong confirmation. No account, no
 credentials, no network, no Docker. The exit code is 0 only if all of that went well.
 """
 
@@ -126,6 +126,7 @@ class Pipeline(Parts):
         names = self.environment.names
         print(f"Rehearsing the pipeline of {names.cluster} in project {self.world.project.id_}: nothing is real.\n")
         if self._person_deploys() and self._plans() and self._deploys():
+            self._deploys_again()
             self._plans_again()
             self._drifts()
             self._refuses_to_destroy()
@@ -178,24 +179,41 @@ class Pipeline(Parts):
         if not re.search(r": no changes: \S", ran.log) or re.search(r": (changes|not plannable yet|failed): ", ran.log):
             self.wrong("the plan of what was just deployed is not empty\n" + build_log.end(ran))
 
+    def _deploys_again(self) -> None:
+        """The record still has the creation of the pool, and no other pull request has taken its place."""
+        with self.part("A node pool changed by hand, the same commit deployed again: put back after an approval"):
+            self._put_back(self._changed_by_hand())
+
     def _drifts(self) -> None:
         with self.part("The nightly drift check: nothing; a node pool changed by hand; put back by a deploy; nothing"):
             self._run(self._start("drift"))
-            pool = next(item for item in self.world.cloud.find(_CPU_POOL) if "tpu" not in item.attributes["name"])
-            most = pool.attributes["autoscaling"][0]["max_node_count"]
-            self.world.cloud.change(
-                _CPU_POOL, pool.name, lambda values: values["autoscaling"][0].update(max_node_count=most + 5)
-            )
-            change = f"max_node_count: {most + 5} -> {most}"
+            change = self._changed_by_hand()
             self._run(self._start("drift"), fails=(change, f"triggers run {self.environment.names.trigger('deploy')}"))
-            # Nobody has reviewed that a deploy would put it back: so it shows it, and asks.
-            ran = self._run(self.builds.approve(self._start("deploy")))
-            waiting = self.builds.waiting()
-            if ran and (change not in ran.log or "not reviewed yet" not in ran.log or len(waiting) != 1):
-                self.wrong("a deploy does not show what was changed by hand, or does not ask for approval of it")
-            for build in waiting:
-                self._run(self.builds.approve(build))
+            self._put_back(change)
             self._run(self._start("drift"))
+
+    def _changed_by_hand(self) -> str:
+        """Somebody lets the CPU pool grow further; what a plan says that puts it back."""
+        pool = next(item for item in self.world.cloud.find(_CPU_POOL) if "tpu" not in item.attributes["name"])
+        most = pool.attributes["autoscaling"][0]["max_node_count"]
+        self.world.cloud.change(
+            _CPU_POOL, pool.name, lambda values: values["autoscaling"][0].update(max_node_count=most + 5)
+        )
+        return f"max_node_count: {most + 5} -> {most}"
+
+    def _put_back(self, change: str) -> None:
+        """Nobody has reviewed that a deploy would put it back: so it shows it, and asks."""
+        before = self._environment()
+        ran = self._run(self.builds.approve(self._start("deploy")))
+        waiting = self.builds.waiting()
+        if ran and (change not in ran.log or "not reviewed yet" not in ran.log or len(waiting) != 1):
+            self.wrong("a deploy does not show what was changed by hand, or does not ask for approval of it")
+        if self._environment() != before:
+            self.wrong("a change that nobody has reviewed was applied")
+        for build in waiting:
+            ran = self._run(self.builds.approve(build))
+            if ran and f"{change}\n" not in ran.log:
+                self.wrong("what was approved was not put back")
 
     def _refuses_to_destroy(self) -> None:
         with self.part("Destroy with a wrong confirmation: must be refused"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from cli import main
 from cli.changes import Change, Changes, read
 from cli.failure import Failed
 from cli.records import Folder, Record, parse
-from cli.review import by_hand, differences
+from cli.review import Verdict, by_hand, differences, verdict
 
 NEW = {"name": "a", "size": 1, "labels": {"team": "x"}}
 HALF_MADE = {"action_reason": "replace_because_tainted", "actions": ("delete", "create")}
@@ -60,9 +62,9 @@ def test_a_plan_is_what_was_reviewed_when_it_is_the_same(body: dict[str, Any]) -
     assert differences(reviewed=changes, now=read(body, salt="salt")) == []
 
 
-@given(plans())
-def test_a_record_gives_back_what_was_recorded(body: dict[str, Any]) -> None:
-    record = Record(stack="s", commit="c", digest="d", terraform="1.11.4", changes=read(body, salt="salt"))
+@given(plans(), st.booleans())
+def test_a_record_gives_back_what_was_recorded(body: dict[str, Any], begun: bool) -> None:
+    record = Record(stack="s", commit="c", digest="d", terraform="1.11.4", changes=read(body, salt="salt"), begun=begun)
     assert parse(record.text, place="here") == record
     assert parse(record.text, place="here").text == record.text
 
@@ -102,8 +104,8 @@ def test_another_value_is_told_whatever_it_is(before: Any, reviewed: Any, now: A
         (of(NEW, {**NEW, "size": 2}), of(NEW, {**NEW, "size": 2}, **IN_PLACE_IMPOSSIBLE), "change, now: replace"),
         (of(NEW, {**NEW, "size": 2}), of({**NEW, "size": 7}, {**NEW, "size": 2}), "1 -> 2, now: 7 -> 2"),
         (of(NEW, {**NEW, "size": 2}), of(NEW, NEW, **HALF_MADE), "reviewed: change, now: replace"),
-        (create(NEW), of(NEW, {**NEW, "size": 3}), "size: reviewed: null -> 1, now: 1 -> 3"),
-        (create(NEW), of(NEW, {**NEW, "size": 3}, **HALF_MADE), "size: reviewed: null -> 1, now: 1 -> 3"),
+        (create(NEW), of(NEW, {**NEW, "size": 3}), "reviewed: create, now: change"),
+        (create(NEW), of(NEW, {**NEW, "size": 3}, **HALF_MADE), "reviewed: create, now: replace"),
         (create(NEW), of(NEW, NEW, **IN_PLACE_IMPOSSIBLE), "reviewed: create, now: replace"),
         (create(NEW), create(NEW, after_unknown={"size": True}), "size: reviewed: null -> 1, now: null -> (known"),
         (create(NEW), create(NEW, importing={"id": "x"}), "reviewed: create, now from x"),
@@ -124,14 +126,24 @@ def test_a_difference_is_told(then: Changes, now: Changes, told: str) -> None:
         # What it waited for has been made meanwhile.
         (create({"name": "a"}, after_unknown={"net": True}), create({"name": "a", "net": "n/1"})),
         (create({}, after_unknown={"net": True}), create({"net": [{"id": "n/1"}]})),
-        # A stop in the middle of making it: half made, made but not as it is to be, or not made again yet.
-        (create(NEW), of({"name": "a"}, NEW, **HALF_MADE)),
-        (create(NEW), of({"name": "a", "extra": 1}, NEW)),
-        (of({"name": "b"}, NEW, **IN_PLACE_IMPOSSIBLE), create(NEW)),
-        (of({**NEW, "name": "b"}, NEW, **IN_PLACE_IMPOSSIBLE), create(NEW)),
-        (of({"name": "b"}, NEW, **IN_PLACE_IMPOSSIBLE), of({"name": "a"}, NEW, **HALF_MADE)),
         # A stop in the middle of a change.
         (of(NEW, {**NEW, "size": 2, "name": "b"}), of({**NEW, "name": "b"}, {**NEW, "size": 2, "name": "b"})),
+    ],
+)
+@pytest.mark.parametrize("half_done", [False, True])
+def test_a_part_of_what_was_reviewed_was_reviewed(then: Changes, now: Changes, half_done: bool) -> None:
+    assert differences(reviewed=then, now=now, half_done=half_done) == []
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        # Half made, or not made again yet.
+        (create(NEW), of({"name": "a"}, NEW, **HALF_MADE)),
+        (of({"name": "b"}, NEW, **IN_PLACE_IMPOSSIBLE), create(NEW)),
+        (of({**NEW, "name": "b", "extra": 1}, NEW, **IN_PLACE_IMPOSSIBLE), create(NEW)),
+        (of({"name": "b"}, NEW, **IN_PLACE_IMPOSSIBLE), of({"name": "a"}, NEW, **HALF_MADE)),
+        (of(NEW, NEW, **HALF_MADE), of({**NEW, "size": 9}, NEW, **HALF_MADE)),
         # The old object of a replacement.
         (
             of({"name": "b"}, NEW, actions=("create", "delete")),
@@ -139,8 +151,96 @@ def test_a_difference_is_told(then: Changes, now: Changes, told: str) -> None:
         ),
     ],
 )
-def test_what_is_left_after_a_stop_was_reviewed(then: Changes, now: Changes) -> None:
-    assert differences(reviewed=then, now=now) == []
+def test_what_is_left_of_making_an_object_was_reviewed_only_while_its_apply_is_unfinished(
+    then: Changes, now: Changes
+) -> None:
+    assert differences(reviewed=then, now=now, half_done=True) == []
+    assert differences(reviewed=then, now=now)
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "told"),
+    [
+        (create(NEW), of(NEW, {**NEW, "size": 3}, **HALF_MADE), "size: reviewed: null -> 1, now: 1 -> 3"),
+        (
+            of({"name": "b"}, NEW, **IN_PLACE_IMPOSSIBLE),
+            create({"name": "a", "size": 1}),
+            'labels.team: reviewed: null -> "x", now: no change',
+        ),
+    ],
+)
+def test_an_object_is_made_to_its_end_as_reviewed_or_not_at_all(then: Changes, now: Changes, told: str) -> None:
+    assert differences(reviewed=then, now=now, half_done=True) == [f"{ADDRESS}: {told}"]
+
+
+@pytest.mark.parametrize("whose", [create(NEW), of({**NEW, "name": "b"}, NEW, **IN_PLACE_IMPOSSIBLE)])
+def test_an_object_that_is_whole_is_not_changed_in_the_name_of_its_creation(whose: Changes) -> None:
+    """As after a change by hand, or where the cloud chose other defaults, of an object that an apply has made."""
+    for before in ({**NEW, "size": 9}, {"name": "a", "extra": 1}):
+        found = differences(reviewed=whose, now=of(before, NEW), half_done=True)
+        assert found == [f"{ADDRESS}: reviewed: {whose.resources[0].action}, now: change"]
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "told"),
+    [
+        # Done by an apply, then undone by hand: planned again, value for value.
+        (
+            of({"size": 1}, {"size": 2}),
+            plan(changed({"size": 1}, {"size": 2}), drift=(changed({"size": 2}, {"size": 1}),)),
+            "size: was changed behind Terraform's back, now: 1 -> 2",
+        ),
+        (
+            of({"block": [{"size": 1}]}, {"block": [{"size": 2}]}),
+            plan(
+                changed({"block": [{"size": 1}]}, {"block": [{"size": 2}]}),
+                drift=(changed({"block": []}, {"block": [{"size": 1}]}),),
+            ),
+            "block[0].size: was changed behind Terraform's back",
+        ),
+        (
+            create(NEW),
+            plan(changed(None, NEW, actions=("create",)), drift=(changed(NEW, None, actions=("delete",)),)),
+            "was deleted behind Terraform's back, now: create",
+        ),
+        (
+            of({"name": "b"}, {"name": "a"}, **IN_PLACE_IMPOSSIBLE),
+            plan(
+                changed({"name": "b"}, {"name": "a"}, **IN_PLACE_IMPOSSIBLE),
+                drift=(changed({"name": "a"}, {"name": "b"}),),
+            ),
+            "name: was changed behind Terraform's back",
+        ),
+    ],
+)
+def test_what_was_done_and_undone_by_hand_is_not_what_is_left(then: Changes, now: dict[str, Any], told: str) -> None:
+    (line,) = differences(reviewed=then, now=read(now, salt="salt"), half_done=True)
+    assert line.startswith(ADDRESS)
+    assert told in line
+
+
+def test_drift_of_what_is_not_planned_does_not_keep_the_rest_from_being_applied() -> None:
+    then = of({"size": 1, "seen": 1}, {"size": 2, "seen": 1})
+    now = plan(changed({"size": 1, "seen": 7}, {"size": 2, "seen": 7}), drift=(changed({"seen": 1}, {"seen": 7}),))
+    assert differences(reviewed=then, now=read(now, salt="salt"), half_done=True) == []
+
+
+def test_a_record_is_good_for_one_apply_and_for_what_is_left_of_it() -> None:
+    change = of({"size": 1}, {"size": 2})
+    fresh = Record(stack="s", commit="c", digest="d", terraform="1", changes=change)
+    begun = replace(fresh, begun=True)
+    assert verdict(fresh, change, unfinished=False) == Verdict()
+    assert verdict(begun, change, unfinished=True) == Verdict()
+    assert "(commit c) was applied already" in verdict(begun, change, unfinished=False).ask
+
+
+def test_more_than_what_is_left_after_a_stop_is_asked_for_and_says_what() -> None:
+    record = Record(stack="s", commit="c", digest="d", terraform="1", changes=create(NEW), begun=True)
+    found = verdict(record, of({**NEW, "size": 9}, NEW), unfinished=True)
+    assert (
+        f"stopped before its end, and this is more than what is left of it:\n  {ADDRESS}: reviewed: create" in found.ask
+    )
+    assert found.refuse == ()
 
 
 OTHER = "google_thing.other"
@@ -191,6 +291,13 @@ def test_a_record_that_is_none_is_told_with_its_place(tmp_path: Path, text: str,
     (tmp_path / "d" / "s.json").write_text(text)
     with pytest.raises(Failed, match=rf"s\.json: .*{told}"):
         Folder(folder=tmp_path).read("d", "s")
+
+
+def test_a_record_of_an_older_version_is_one_that_no_apply_has_begun() -> None:
+    record = Record(stack="s", commit="c", digest="d", terraform="1", changes=create(NEW))
+    body = json.loads(record.text)
+    del body["begun"]
+    assert parse(json.dumps(body), place="here") == record
 
 
 def test_a_record_takes_the_place_of_an_older_one_whole(tmp_path: Path) -> None:

@@ -113,13 +113,62 @@ def test_an_environment_is_deployed_as_reviewed_and_what_could_not_be_planned_wa
     assert "foundation: not reviewed yet: the cloud was changed since its review" in cloud.text
     assert cloud.world.cloud.snapshot() == before
     assert cloud.apply() == 0
-    assert cloud.world.cloud.get("google_compute_network", NETWORK)["routing_mode"] == "REGIONAL"  # type: ignore[index]
+    assert _network(cloud) == "REGIONAL"
 
 
-def _somebody_changes_the_network(cloud: Cloud) -> None:
-    cloud.world.cloud.change(
-        "google_compute_network", NETWORK, lambda attributes: attributes.update(routing_mode="GLOBAL")
-    )
+def _somebody_changes_the_network(cloud: Cloud, *, mode: str = "GLOBAL") -> None:
+    cloud.world.cloud.change("google_compute_network", NETWORK, lambda attributes: attributes.update(routing_mode=mode))
+
+
+def _network(cloud: Cloud) -> str:
+    found = cloud.world.cloud.get("google_compute_network", NETWORK)
+    return str(found and found["routing_mode"])
+
+
+def test_what_was_put_back_and_changed_by_hand_once_more_is_asked_for_once_more(cloud: Cloud) -> None:
+    """The plan is the recorded one, value for value, but that was applied."""
+    assert cloud.plan("foundation") == 0
+    assert cloud.apply("foundation") == 0
+    for _ in range(2):
+        _somebody_changes_the_network(cloud)
+        assert cloud.apply("foundation") == 3
+        assert "foundation: not reviewed yet: the plan on record (commit" in cloud.text
+        assert ") was applied already, and this is another. The plan above is recorded now" in cloud.text
+        assert '      routing_mode: "GLOBAL" -> "REGIONAL"' in cloud.text
+        assert _network(cloud) == "GLOBAL"
+        assert cloud.apply("foundation") == 0
+        assert _network(cloud) == "REGIONAL"
+
+
+def test_after_a_destroy_the_same_content_is_asked_for_again(cloud: Cloud) -> None:
+    assert cloud.plan("foundation") == 0
+    assert cloud.apply("foundation") == 0
+    assert cloud("destroy", "--confirm", "tpu", "--foundation", "destroy") == 0
+    assert cloud.apply("foundation") == 3
+    assert "was applied already, and this is another" in cloud.text
+
+
+def test_after_a_stop_the_rest_is_applied_but_not_what_was_changed_by_hand_meanwhile(cloud: Cloud) -> None:
+    assert cloud.plan("foundation") == 0
+    running = cloud.start("apply", "foundation", "--reviewed", str(cloud.records), TF_CLI_ARGS_apply="-parallelism=1")
+    assert running.stdout is not None
+    while "google_compute_network.network: Creation complete" not in running.stdout.readline():
+        assert running.poll() is None
+    os.kill(running.pid, signal.SIGTERM)
+    running.communicate(timeout=300)
+    assert "tpu/foundation/unfinished" in [blob.name for blob in cloud.world.cloud.blobs(STATES)]
+
+    _somebody_changes_the_network(cloud)
+    before = cloud.world.cloud.snapshot()
+    assert cloud.apply("foundation") == 3
+    assert "stopped before its end, and this is more than what is left of it:\n" in cloud.text
+    assert "  google_compute_network.network: reviewed: create, now: change\n" in cloud.text
+    assert cloud.world.cloud.snapshot() == before
+
+    _somebody_changes_the_network(cloud, mode="REGIONAL")
+    assert cloud.plan("foundation") == 0
+    assert cloud.apply("foundation") == 0
+    assert "tpu/foundation/unfinished" not in [blob.name for blob in cloud.world.cloud.blobs(STATES)]
 
 
 def test_the_same_content_planned_again_is_the_same_record_whatever_the_commit(cloud: Cloud) -> None:
