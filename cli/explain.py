@@ -18,6 +18,8 @@ _CHANGED = (
     "SERVICES_CIDR)"
 )
 
+_PROTECTED = re.compile(r"Resource (\S+)(?: \([^)]*\))? has lifecycle\.prevent_destroy set")
+
 KILLED = (
     "Killed: Terraform was ended, by somebody or for want of memory, before it could save its state and free its lock. "
     "What it made may be in no state. This looks, and puts it right:\n  tpuenv recover"
@@ -56,22 +58,31 @@ def _plain(output: str) -> str:
     return re.sub(r"^[ \t]*([a-z0-9-]+  )?[ \t]*[│╷╵] ?", "", text, flags=re.MULTILINE)
 
 
+def protected(terraform_output: str) -> dict[str, str]:
+    """The resources that Terraform refused to destroy, by address, each with the settings that lift its protection."""
+    flat = " ".join(_plain(terraform_output).split())
+    return {address: _lifting(address) for address in _PROTECTED.findall(flat)}
+
+
+def _lifting(address: str) -> str:
+    return "DELETION_PROTECTION=false" + " DESTROY_DATA=true" * (address.split(".")[0] in _DATA)
+
+
 def _protected(flat: str) -> str | None:
     """https://developer.hashicorp.com/terraform/language/meta-arguments/lifecycle#prevent_destroy"""
-    refused = re.findall(r"Resource (\S+)(?: \([^)]*\))? has lifecycle\.prevent_destroy set", flat)
+    refused = protected(flat)
     if not refused:
         return None
-    addresses = list(dict.fromkeys(refused))
-    lost = list(dict.fromkeys(_DATA[kind] for kind in (each.split(".")[0] for each in addresses) if kind in _DATA))
-    switches, warning = "DELETION_PROTECTION=false", ""
+    lost = list(dict.fromkeys(_DATA[kind] for kind in (each.split(".")[0] for each in refused) if kind in _DATA))
+    warning = ""
     if lost:
-        switches += " DESTROY_DATA=true"
         warning = (
             f"\nThat deletes {' and '.join(lost)} for good. Left alone, this stack keeps them and costs almost nothing."
         )
+    each = "\n".join(f"  {address}: protected until {lifting}" for address, lifting in refused.items())
     return (
-        f"Protected: {', '.join(addresses)}. Terraform refused before it touched this stack.\n"
-        f"If you mean to destroy it:  {switches} tpuenv destroy{warning}\n"
+        f"Protected: Terraform refused before it touched this stack.\n{each}\n"
+        f"If you mean to destroy it:  {max(refused.values(), key=len)} tpuenv destroy{warning}\n"
         f"If this was a deploy, {_CHANGED}: put it back."
     )
 

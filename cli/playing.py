@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from types import FrameType
@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING
 
 from cli import project
 from cli.failure import Failed
+from cli.progress import Progress
+from cli.terminal import Tone, wrapped
 from environment import Environment
 from environment.services import SERVICES
 from environment.settings import Settings
 
 if TYPE_CHECKING:
-    from rehearsal.cdktf import Run, Stack
+    from rehearsal.cdktf import Run, Stack, Underway
     from rehearsal.world import World
 
 FOLDER = project.ROOT / ".venv" / "rehearsal"
@@ -107,51 +109,90 @@ class Parts:
         self.world = world
         self.environment = environment
         self.problems: list[str] = []
-        self.times: list[tuple[str, float, str]] = []
+        self.warnings: list[str] = []
+        self.times: list[tuple[str, float, bool]] = []
+        self.progress = Progress()
+        for warning in environment.warnings:
+            self.warn(warning)
+
+    def say(self, text: str, tone: Tone | None = None) -> None:
+        """Prints a text, in lines that fit."""
+        for line in wrapped(text):
+            self.progress.line(line, tone)
 
     @contextlib.contextmanager
     def part(self, title: str) -> Iterator[None]:
-        print(f"{title}", flush=True)
+        self.say(title, Tone.TITLE)
         before, since = len(self.problems), time.monotonic()
         yield
-        verdict = "ok" if len(self.problems) == before else "NOT OK"
-        self.times.append((title, time.monotonic() - since, verdict))
-        print(flush=True)
+        self.times.append((title, time.monotonic() - since, len(self.problems) == before))
+        self.say("\n")
 
     def wrong(self, problem: str) -> None:
         self.problems.append(problem)
-        print(f"  NOT OK: {problem}", flush=True)
+        self.say(f"  NOT OK: {problem}", Tone.BAD)
 
-    def cdktf(
-        self, verb: str, settings: dict[str, str], *stacks: str, tell: Callable[[Stack], None] | None = None
-    ) -> Run:
+    def warn(self, warning: str) -> None:
+        """Says it now, if it is new, and once more in the summary."""
+        if warning not in self.warnings:
+            self.warnings.append(warning)
+            self.say(f"warning: {warning}", Tone.WARNING)
+
+    def cdktf(self, verb: str, settings: dict[str, str], *stacks: str) -> Run:
         """The real CLI, for these stacks or for all."""
         from rehearsal import cdktf
 
-        return cdktf.run(self.world, verb, stacks=stacks or ("*",), tell=tell or stack_line, settings=settings)
+        with Progress() as self.progress:
+            self.progress.doing("cdktf")
+            run = cdktf.run(
+                self.world, verb, stacks=stacks or ("*",), tell=self._stack, going=self._underway, settings=settings
+            )
+        for warning in run.synthesis_warnings:
+            self.warn(f"synthesis: {warning}")
+        return run
 
     def failed(self, run: Run, words: str) -> None:
         self.wrong(words)
         for error in run.errors or [run.text[-2000:]]:
-            print("    " + error.replace("\n", "\n    "))
+            self.say("  " + error.replace("\n", "\n  "))
 
     def summary(self) -> int:
-        """The table of times, and the problems once more; the exit code."""
-        print("Summary")
-        width = max(len(title) for title, _, _ in self.times)
-        for title, seconds, verdict in self.times:
-            print(f"  {title:{width}}  {seconds:6.1f} s  {verdict}")
-        print(f"  {'Whole rehearsal':{width}}  {sum(seconds for _, seconds, _ in self.times):6.1f} s")
+        """The table of times, and the warnings and problems once more; the exit code."""
+        from rehearsal.report import counted
+
+        self.say("Summary", Tone.TITLE)
+        for title, seconds, well in self.times:
+            self._row(seconds, "ok" if well else "NOT OK", title, Tone.GOOD if well else Tone.BAD)
+        self._row(sum(seconds for _, seconds, _ in self.times), "", "the whole rehearsal")
+        if self.warnings:
+            self.say("\n")
+            self.say(f"{counted(len(self.warnings), 'warning')}:", Tone.WARNING)
+            for warning in self.warnings:
+                self.say(f"  {warning}", Tone.WARNING)
         if self.problems:
-            print(f"\n{len(self.problems)} problems:", file=sys.stderr)
+            errors = Progress(out=sys.stderr)
+            errors.line("")
+            errors.line(f"{counted(len(self.problems), 'problem')}:", Tone.BAD)
             for problem in self.problems:
-                print(f"  {problem.splitlines()[0]}", file=sys.stderr)
+                for line in wrapped(f"  {problem.splitlines()[0]}"):
+                    errors.line(line, Tone.BAD)
         return 1 if self.problems else 0
 
+    def _row(self, seconds: float, verdict: str, title: str, tone: Tone | None = None) -> None:
+        start = f"  {seconds:6.1f} s  {verdict:6}  "
+        for line in wrapped(start + title, under=len(start)):
+            self.progress.line(line, tone)
 
-def stack_line(stack: Stack) -> None:
-    """Prints what Terraform did in a stack."""
-    counts = ", ".join(f"{number} {word}" for word, number in stack.counts.items() if number)
-    stopped = "refused" if "prevent_destroy" in stack.text else "stopped"
-    words = stopped if stack.code else "no changes" if stack.unchanged else counts or "nothing to do"
-    print(f"  {stack.name:16} {words}", flush=True)
+    def _stack(self, stack: Stack) -> None:
+        """What Terraform did in a stack that it is done with."""
+        counts = ", ".join(f"{number} {word}" for word, number in stack.counts.items() if number)
+        stopped = "refused" if "prevent_destroy" in stack.text else "stopped"
+        words = stopped if stack.code else "no changes" if stack.unchanged else counts or "nothing to do"
+        self.say(f"  {stack.name:16} {words}")
+        self.progress.doing("cdktf")
+        for warning in stack.warnings:
+            self.warn(f"{stack.name}: Terraform: {warning}")
+
+    def _underway(self, stack: Underway) -> None:
+        far = f"{stack.done} of {stack.planned}" if stack.planned else "planning"
+        self.progress.doing(stack.stack, f"{far}, {stack.making}" if stack.making else far)

@@ -27,10 +27,17 @@ def folder() -> Path:
     return Path(os.environ.get(FOLDER) or ROOT).absolute()
 
 
-def wanted(*, with_fleet: bool = True) -> environment.Environment:
-    """The environment, its warnings told on stderr; `with_fleet`, of a fleet.yaml too. Raises environment.Refused."""
+def loaded(*, with_fleet: bool = True) -> environment.Environment:
+    """The environment; `with_fleet`, of a fleet.yaml too. Whoever calls shows its warnings. Raises
+    environment.Refused.
+    """
     fleet = folder() / "fleet.yaml" if with_fleet else None
-    found = environment.load(folder() / "vars.env", os.environ, fleet=fleet)
+    return environment.load(folder() / "vars.env", os.environ, fleet=fleet)
+
+
+def wanted(*, with_fleet: bool = True) -> environment.Environment:
+    """What is `loaded`, its warnings told on stderr. Raises environment.Refused."""
+    found = loaded(with_fleet=with_fleet)
     for warning in found.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     return found

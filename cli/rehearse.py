@@ -10,19 +10,22 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from cli import project
+from cli.explain import protected
 from cli.playing import PROTECTED, UNPROTECTED, Parts, add_folder, overrides, world_for
-from environment import Environment
+from environment import Environment, Team
+from environment.quotas import slices_of_teams
 
 if TYPE_CHECKING:
     from rehearsal.cdktf import Stack
     from rehearsal.world import World
 
 _DESCRIPTION = """\
-Deploys every stack of vars.env with the real cdktf CLI and the real Terraform against
-a Google Cloud that is played on this machine: no account, no credentials, no network.
-It shows what exists, deploys again (nothing may change), submits the hello-tpu job,
-sees destroy refused while protected, destroys everything, and checks that nothing is
-left. The exit code is 0 only if all of that went well.
+Deploys every stack of vars.env with the real cdktf CLI and the real Terraform
+against a Google Cloud that is played on this machine: no account, no credentials,
+no network. It shows what exists and who may use it, deploys again (nothing may
+change), submits the hello-tpu job for every team, sees destroy refused while
+protected, destroys everything, and checks that nothing is left. The exit code is
+0 only if all of that went well. NO_COLOR=1 leaves out the colours.
 """
 
 _EPILOG = """\
@@ -35,6 +38,10 @@ It proves the wiring, the order, that a second deploy changes nothing, and the w
 back; it does not prove how Google Cloud behaves. What it refuses, and after which page
 of documentation, is in rehearsal/rules/.
 """
+
+# What a job may wait for (codes of environment.admission): Google's machines; what others use.
+_MACHINES = frozenset({"admission-check"})
+_OTHERS = frozenset({"quota-in-use"})
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -51,7 +58,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """0 when all parts went well; 1 with what is off; environment.Refused before anything starts."""
-    environment = project.wanted()
+    environment = project.loaded()
     with world_for(environment, args.folder, overrides(os.environ)) as world:
         return Show(world, environment).play(keep=args.keep)
 
@@ -66,7 +73,7 @@ class Show(Parts):
     def play(self, *, keep: bool) -> int:
         """All parts in order. What has to be deployed first is left out when it is not."""
         names = self.environment.names
-        print(f"Rehearsing {names.cluster} in project {self.world.project.id_}: nothing of this is real.\n")
+        self.say(f"Rehearsing {names.cluster} in project {self.world.project.id_}: nothing of this is real.\n\n")
         if self._deploy():
             self._what_exists()
             self._deploy_again()
@@ -92,13 +99,10 @@ class Show(Parts):
         from rehearsal.jobs import quotas_off
 
         with self.part("What exists"):
-            rows = report.by_stack(self.world.cloud, self.world.project.state_bucket)
-            width = max((len(row.stack) for row in rows), default=0)
-            for row in rows:
-                facts = row.facts or [""]
-                print(f"  {row.stack:{width}}  {row.resources:3} resources  {facts[0]}")
-                for fact in facts[1:]:
-                    print(f"  {'':{width}}  {'':13}  {fact}")
+            for row in report.by_stack(self.world.cloud, self.world.project.state_bucket):
+                self.say(f"  {row.stack:16} {report.counted(row.resources, 'resource')}")
+                for fact in row.facts:
+                    self.say(f"    {fact}")
             for problem in [*quotas_off(self.world.cloud, self._cluster()), *findings(self.world.cloud)]:
                 self.wrong(problem)
 
@@ -115,33 +119,48 @@ class Show(Parts):
                     self.wrong(f"{stack.name}: the second deployment changes something\n" + _changes(stack))
 
     def _submit(self) -> None:
+        with self.part("Submit hello-tpu for every team"):
+            groups, teams = self.environment.groups, self.environment.teams
+            shared = slices_of_teams(groups, teams)
+            own = {team.name: [pool for pool in team.pools if shared[pool][team.name]] for team in teams}
+            verdicts: dict[str, list[str]] = {}
+            # Who owns a slice starts on it; what is left idle then, the others borrow.
+            for team in sorted(teams, key=lambda team: not own[team.name]):
+                pool = next(iter(own[team.name]), team.pools[0])
+                verdict = self._submit_for(team, pool, owner=bool(own[team.name]))
+                verdicts.setdefault(verdict, []).append(team.name)
+            for verdict, names in verdicts.items():
+                self.say(f"  {', '.join(names)}: {verdict}")
+
+    def _submit_for(self, team: Team, pool: str, *, owner: bool) -> str:
+        """What became of the job."""
         from rehearsal.jobs import submit
 
-        with self.part("Submit hello-tpu"):
-            team = self.environment.teams[0]
-            manifest = self.world.output / "manifests" / team.name / team.pools[0] / "hello-tpu.yaml"
-            submitted = submit(self.world, self._cluster(), manifest)
-            for line in submitted.lines:
-                print(f"  {line}")
-            if not submitted.admitted:
-                self.wrong("hello-tpu is not admitted")
-            elif submitted.pods_without_node:
-                self.wrong(f"hello-tpu has {submitted.pods_without_node} pods that no node pool carries")
+        manifest = self.world.output / "manifests" / team.name / pool / "hello-tpu.yaml"
+        submitted = submit(self.world, self._cluster(), manifest)
+        may_wait_for = _MACHINES if owner else _MACHINES | _OTHERS
+        if submitted.pods_without_node:
+            self.wrong(f"{team.name}: hello-tpu has {submitted.pods_without_node} pods that no node pool carries")
+        elif not submitted.admitted and not (submitted.waits_for and submitted.waits_for <= may_wait_for):
+            self.wrong(f"{team.name}: hello-tpu is not admitted")
+        return "\n    ".join(submitted.lines)
 
     def _refused_destroy(self) -> None:
         with self.part("Destroy while protected: must be refused"):
             before = self.world.cloud.snapshot()
             run = self.cdktf("destroy", PROTECTED)
             gone = [f"{kind} {name}" for kind, name in before.keys() - self.world.cloud.snapshot().keys()]
+            refused = {stack.name: protected(stack.text) for stack in run.stacks}
             if run.code == 0:
                 self.wrong("destroy was not refused")
-            elif not any("prevent_destroy" in error for error in run.errors):
+            elif not any(refused.values()):
                 self.failed(run, "destroy failed for another reason than its protection")
             if gone:
                 self.wrong(f"{len(gone)} objects were destroyed all the same: {', '.join(sorted(gone)[:5])}")
-            if run.code and not gone:
-                first = next((error.splitlines()[0] for error in run.errors), "")
-                print(f"  refused, nothing deleted: {first}")
+            elif run.code:
+                for stack, addresses in refused.items():
+                    for address, lifting in addresses.items():
+                        self.say(f"  nothing deleted: {address} of {stack} is protected until {lifting}")
 
     def _destroy(self) -> None:
         from rehearsal import report
@@ -155,7 +174,7 @@ class Show(Parts):
             if left:
                 self.wrong(f"{len(left)} things are left: {', '.join(left[:5])}")
             else:
-                print("  nothing is left but the project, its enabled APIs and the state bucket")
+                self.say("  nothing is left but the project, its enabled APIs and the state bucket")
 
     def _tell_how_to_look(self) -> None:
         world = self.world

@@ -61,7 +61,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """0 when all parts went well; 1 with what is off; environment.Refused before anything starts."""
-    settings = with_pipeline(project.wanted(), overrides(os.environ))
+    settings = with_pipeline(project.loaded(), overrides(os.environ))
     wanted = environment.load(
         project.folder() / "vars.env", {**os.environ, **settings}, fleet=project.folder() / "fleet.yaml"
     )
@@ -119,7 +119,6 @@ class Pipeline(Parts):
         images = Images(builder=environment.settings.builder_image)
         self.builds: CloudBuild = CloudBuild(world=world, images=images, tell=self._tell)
         self.commit = ""
-        self._progress = Progress()
 
     def play(self) -> int:
         """All parts in order. What has to be there first is left out when it is not."""
@@ -271,7 +270,7 @@ class Pipeline(Parts):
         None, and a problem, if it does not.
         """
         print(f"  build of {self._name(build)}", flush=True)
-        with Progress() as self._progress:
+        with Progress() as self.progress:
             ran = self.builds.run(build)
         for done in ran.steps:
             print(f"    {done.step.id_:8} {done.seconds:6.1f} s  {done.status}", flush=True)
@@ -299,11 +298,11 @@ class Pipeline(Parts):
     def _tell(self, line: str) -> None:
         """What a build's log says of whole stacks, and which step runs; all of it with --verbose."""
         if found := re.fullmatch(r"Starting Step #\d+ - '(\w+)'", line):
-            self._progress.doing(found[1])
+            self.progress.doing(found[1])
         if self.verbose:
-            self._progress.line(f"    {line}")
+            self.progress.line(f"    {line}")
         elif found := re.fullmatch(r"Step #\d+ - '\w+': ((?!warning)[a-z-]+: .*|Waiting for approval: .*)", line):
-            self._progress.line(f"    {found[1]}")
+            self.progress.line(f"    {found[1]}")
 
     def _environment(self) -> dict[tuple[str, str], str]:
         """What exists besides builds, logs and the state, whose lock comes and goes."""

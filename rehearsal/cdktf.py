@@ -16,6 +16,16 @@ from rehearsal.world import ROOT, CannotStart, World
 
 _COUNTS = re.compile(r"^(?:Apply|Destroy) complete! Resources: (.*)\.", re.M)
 _COUNT = re.compile(r"(\d+) (added|changed|destroyed|imported)")
+_PLAN = re.compile(r"^Plan: (.*)\.$", re.M)
+_STEP = re.compile(
+    r"^(\S+)(?: \(deposed object \w+\))?: (?:(Creating|Modifying|Destroying|Importing)\.\.\."
+    r"|(?:Creation|Modifications|Destruction|Import) complete)",
+    re.M,
+)
+_AFTER_A_WARNING = re.compile(
+    r"^(?:\(and \d+ more |Apply complete!|Destroy complete!|Plan: |Terraform |No changes\.|Outputs:|\S+: [A-Z][a-z]+)",
+    re.M,
+)
 _POLL_SECONDS = 0.1
 
 
@@ -40,7 +50,37 @@ class Stack:
     @property
     def errors(self) -> list[str]:
         """Terraform's own error texts, without the words "Error: "."""
-        return [part.strip() for part in re.split(r"^Error: ", self.text, flags=re.M)[1:]]
+        return self._diagnostics("Error")
+
+    @property
+    def warnings(self) -> list[str]:
+        """Terraform's own warnings, each once and in one line, without the word "Warning: "."""
+        return list(dict.fromkeys(_in_one_line(each) for each in self._diagnostics("Warning")))
+
+    def _diagnostics(self, severity: str) -> list[str]:
+        """What follows each "Error: " or "Warning: ", up to the next of either."""
+        _, *found = re.split(r"^(Error|Warning): ", self.text, flags=re.M)
+        return [text.strip() for kind, text in zip(found[::2], found[1::2], strict=True) if kind == severity]
+
+
+def _in_one_line(warning: str) -> str:
+    """Its summary, the address that it is about, and its detail; what Terraform says next is no part of it."""
+    end = _AFTER_A_WARNING.search(warning)
+    text = warning[: end.start()] if end else warning
+    address = re.search(r"^  with (\S+),$", text, re.M)
+    paragraphs = [" ".join(each.split()) for each in text.split("\n\n")]
+    summary, *details = [each for each in paragraphs if each and not re.match(r"(?:with|on) \S+", each)]
+    return ". ".join([summary + (f" ({address[1]})" if address else ""), *details])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Underway:
+    """How far Terraform is in a stack: changes made and planned (a replacement is two), and one that it is making."""
+
+    stack: str
+    done: int = 0
+    planned: int = 0
+    making: str = ""  # "Creating google_container_cluster.cluster"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +95,11 @@ class Run:
     def errors(self) -> list[str]:
         return [error for stack in self.stacks for error in stack.errors]
 
+    @property
+    def synthesis_warnings(self) -> list[str]:
+        """What Python warned of while the stacks were synthesized."""
+        return list(dict.fromkeys(re.findall(r"\b[A-Z][a-z]+Warning: (.+)", self.text)))
+
 
 def run(
     world: World,
@@ -62,9 +107,11 @@ def run(
     *,
     stacks: Sequence[str] = ("*",),
     tell: Callable[[Stack], None] = lambda _: None,
+    going: Callable[[Underway], None] = lambda _: None,
     settings: dict[str, str] | None = None,
 ) -> Run:
-    """`cdktf <verb> <stacks>`, all approved; `tell` hears of every stack as soon as Terraform is done with it.
+    """`cdktf <verb> <stacks>`, all approved; `tell` hears of every stack as soon as Terraform is done with it, and
+    `going` many times a second of the one that it works on.
 
     `settings` are variables for this run alone, as if set in front of the command.
     """
@@ -93,6 +140,8 @@ def run(
                     done.append(stack)
                     tell(stack)
                 if not ended:
+                    if at_work := _at_work(world):
+                        going(at_work)
                     world.check()
                     time.sleep(_POLL_SECONDS)
         except BaseException:
@@ -109,6 +158,34 @@ def _finished(world: World, known: set[str]) -> Iterator[Stack]:
         if code.stem not in known:
             text = code.with_suffix("").read_text(errors="replace")
             yield Stack(name=code.stem, code=int(code.read_text()), text=text)
+
+
+def underway(stack: str, text: str) -> Underway:
+    """What Terraform has printed so far, in numbers."""
+    plan = _PLAN.search(text)
+    done, making = 0, dict[str, str]()
+    for address, verb in _STEP.findall(text):
+        if verb:
+            making[address] = verb
+        else:
+            making.pop(address, None)
+            done += 1
+    address, verb = next(reversed(making.items()), ("", ""))
+    return Underway(
+        stack=stack,
+        done=done,
+        planned=sum(int(number) for number in re.findall(r"\d+", plan.group(1))) if plan else 0,
+        making=f"{verb} {address}".strip(),
+    )
+
+
+def _at_work(world: World) -> Underway | None:
+    """The stack that Terraform has begun last and not finished."""
+    logs = [path for path in world.logs.iterdir() if not path.suffix and not path.with_suffix(".code").exists()]
+    if not logs:
+        return None
+    newest = max(logs, key=lambda path: path.stat().st_mtime_ns)
+    return underway(newest.name, newest.read_text(errors="replace"))
 
 
 def _cdktf() -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from environment.admission import Verdict
 from environment.admission.cluster import read_cluster
 from rehearsal.cloud import Cloud
 from rehearsal.kubernetes import server
@@ -26,10 +29,14 @@ _TPU = "google.com/tpu"
 
 @dataclass(frozen=True, kw_only=True)
 class Submitted:
-    """What became of a job. `lines` are for people: the verdict, the flavors, the node pools."""
+    """What became of a job. `lines` are for people: where it was admitted, or why not and what to change.
+
+    `waits_for` are the codes of the reasons for which it waits, empty where it does not, or not only, wait.
+    """
 
     admitted: bool
     lines: list[str]
+    waits_for: frozenset[str] = frozenset()
     pods_without_node: int = 0
 
 
@@ -40,20 +47,29 @@ def submit(world: World, cluster: str, manifest: Path) -> Submitted:
     explanation = explain(api, body)
     made = _create(world, cluster, body)
     if isinstance(made, str):
-        return Submitted(admitted=False, lines=[*explanation.lines(), f"refused: {made}"])
+        return Submitted(admitted=False, lines=[f"refused: {made}"])
     workload = next(
         item
         for item in api.everything()
         if item["kind"] == "Workload" and item["metadata"]["ownerReferences"][0]["name"] == made["metadata"]["name"]
     )
     assigned = workload["status"].get("admission", {}).get("podSetAssignments", [])
-    lines = [f"created {body['kind']} {made['metadata']['namespace']}/{made['metadata']['name']}"]
-    without_node = 0
-    for item in assigned:
-        places, left = _places(api, item)
+    if not assigned:
+        waits = explanation.verdict is Verdict.WAITS
+        lines = [
+            f"{explanation.verdict.value}: {reason.what}{f'; {reason.fix}' if reason.fix else ''}"
+            for reason in explanation.reasons
+        ]
+        codes = frozenset(reason.code for reason in explanation.reasons) if waits else frozenset[str]()
+        return Submitted(admitted=False, lines=lines, waits_for=codes)
+    lines, without_node = [], 0
+    for item, places, left in _places(api, workload):
         without_node += left
-        lines.append(f"admitted: {item['name']}, {counted(item['count'], 'pod')}, on {places}")
-    return Submitted(admitted=bool(assigned), lines=[*explanation.lines(), *lines], pods_without_node=without_node)
+        lines.append(f"admitted: {item['name']}, {counted(item['count'], 'pod')}, on {', '.join(places)}")
+    for (flavor, resource), number in explanation.borrows.items():
+        if resource == _TPU:
+            lines.append(f"borrows {counted(int(number), 'chip')} of {flavor} from other teams")
+    return Submitted(admitted=True, lines=lines, pods_without_node=without_node)
 
 
 def quotas_off(cloud: Cloud, cluster: str) -> list[str]:
@@ -89,21 +105,29 @@ def _create(world: World, cluster: str, body: dict[str, Any]) -> Any:
         return json.load(error).get("message", str(error))
 
 
-def _places(api: Api, assignment: dict[str, Any]) -> tuple[str, int]:
-    """The node pools that carry the flavors given to a pod set, a slice taking one whole; and the pods left over."""
-    flavors = set(assignment["flavors"].values())
-    labels: dict[str, str] = {}
-    for item in api.everything():
-        if item["kind"] == "ResourceFlavor" and item["metadata"]["name"] in flavors:
-            labels |= item.get("spec", {}).get("nodeLabels", {})
-    left = int(assignment["count"])
-    places = []
-    for node in nodes(api.cloud, api.cluster):
-        if left > 0 and labels.items() <= node.labels.items():
-            taken = min(left, node.count)
-            left -= taken
-            chips = f" x {counted(node.chips, 'chip')}" if node.chips else ""
-            places.append(f"node pool {node.pool} in {node.zone} ({counted(taken, 'host')}{chips})")
-    if left > 0:
-        places.append(f"no node: {counted(left, 'pod')}")
-    return ", ".join(places), left
+def _places(api: Api, job: Any) -> Iterator[tuple[dict[str, Any], list[str], int]]:
+    """Of each pod set of an admitted job (its Workload), the node pools that carry its flavors, and the pods left over.
+
+    Jobs take TPU hosts in the order of their admission, each pod a whole one.
+    """
+    flavors = {
+        item["metadata"]["name"]: item.get("spec", {}).get("nodeLabels", {})
+        for item in api.everything()
+        if item["kind"] == "ResourceFlavor"
+    }
+    taken: Counter[str] = Counter()
+    for workload in [item for item in api.everything() if item["kind"] == "Workload"]:
+        for assignment in workload.get("status", {}).get("admission", {}).get("podSetAssignments", []):
+            labels = {key: value for name in assignment["flavors"].values() for key, value in flavors[name].items()}
+            left, places = int(assignment["count"]), []
+            for node in nodes(api.cloud, api.cluster):
+                hosts = min(left, node.count - taken[node.pool])
+                if hosts > 0 and labels.items() <= node.labels.items():
+                    left -= hosts
+                    chips = f" x {counted(node.chips, 'chip')}" if node.chips else ""
+                    places.append(f"node pool {node.pool} in {node.zone} ({counted(hosts, 'host')}{chips})")
+                    taken[node.pool] += hosts if node.chips else 0
+            if left > 0:
+                places.append(f"no node: {counted(left, 'pod')}")
+            if workload["metadata"] == job["metadata"]:
+                yield assignment, places, left

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rehearsal import sharing
 from rehearsal.cloud import Attributes, Cloud
 from rehearsal.rules.addresses import POOL
 from rehearsal.rules.cloud_build import CONNECTION, REPOSITORY
@@ -74,14 +75,15 @@ def counted(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
-def _facts(resources: Iterable[tuple[str, Attributes]], order: Sequence[str]) -> list[str]:
+def _facts(resources: Sequence[tuple[str, Attributes]], order: Sequence[str]) -> list[str]:
     """`order`: of the node pools, by name."""
     words = list(_WORDS)
     known = sorted((item for item in resources if item[0] in _WORDS), key=lambda item: words.index(item[0]))
     found = [fact for type_, attributes in known if (fact := _WORDS[type_](attributes))]
     at = {name: place for place, name in enumerate(order)}
     pools = [attributes for type_, attributes in resources if type_ == POOL]
-    return sorted(found, key=_rank) + _pools(sorted(pools, key=lambda pool: at.get(str(pool["name"]), -1)))
+    ordered = sorted(pools, key=lambda pool: at.get(str(pool["name"]), -1))
+    return [*sorted(found, key=_rank), *_pools(ordered), *sharing.lines(resources)]
 
 
 def _rank(fact: str) -> int:

@@ -90,7 +90,7 @@ def test_protected_data_needs_the_second_setting_and_says_what_is_lost(address: 
 def test_a_protected_network_names_the_settings_that_would_replace_it(address: str) -> None:
     said = explain(protected("foundation", address))
     assert said is not None
-    assert said.startswith(f"Protected: {address}.")
+    assert f"  {address}: protected until DELETION_PROTECTION=false\n" in said
     assert "REGION or a range (SUBNET_CIDR, PODS_CIDR, SERVICES_CIDR): put it back" in said
     assert "DESTROY_DATA" not in said
 
@@ -142,7 +142,10 @@ def test_several_protected_resources_are_told_once_each() -> None:
     registry = protected("foundation", "google_artifact_registry_repository.registry")
     said = explain(guard + registry + guard)
     assert said is not None
-    assert "Protected: terraform_data.guard, google_artifact_registry_repository.registry." in said
+    assert "  terraform_data.guard: protected until DELETION_PROTECTION=false\n" in said
+    assert (
+        "  google_artifact_registry_repository.registry: protected until DELETION_PROTECTION=false DESTROY_DATA" in said
+    )
     assert said.count("tpuenv destroy") == 1
 
 
@@ -249,7 +252,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_refusal_of_the_real_terraform_is_recognised(guarded: Path) -> None:
     said = explain(terraform(guarded, "destroy", "-auto-approve"))
     assert said is not None
-    assert said.startswith("Protected: terraform_data.guard.")
+    assert "terraform_data.guard: protected until DELETION_PROTECTION=false" in said
 
 
 def test_the_held_lock_of_the_real_terraform_is_recognised(guarded: Path) -> None:

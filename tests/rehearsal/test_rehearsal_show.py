@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -19,13 +21,15 @@ import environment
 from cli import main
 from cli.rehearse import Show
 from rehearsal import processes
+from rehearsal.cdktf import Stack
 from rehearsal.report import by_stack
 from rehearsal.rules.addresses import POOL
 from rehearsal.world import Project, World
 from tests.rehearsal.conftest import FLEET
-from tests.rehearsal.deployed import world_of
+from tests.rehearsal.deployed import api_of, deploy, world_of
 from tests.rehearsal.played import CACHE, ROOT, Played
-from tests.synthesis import Synthesis
+from tests.rehearsal.states import write_states
+from tests.synthesis import CASES, Synthesis
 
 CLUSTER = "projects/my-project/locations/us-east5/clusters/tpu-cluster"
 
@@ -66,35 +70,33 @@ def test_a_missing_terraform_is_told_in_a_line(
 def test_help_says_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
         main(["rehearse", "--help"])
-    assert "no account, no credentials, no network" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "no account, no credentials, no network" in flat(told)
 
 
 def world_in(folder: Path) -> World:
     return world_of(environment.load(ROOT / "vars.env", {"PROJECT_ID": "my-project"}), folder, PROJECT_ID="my-project")
 
 
+def flat(text: str) -> str:
+    """Wherever its lines were broken."""
+    return " ".join(text.split())
+
+
 def show(world: World) -> Show:
     return Show(world, environment.load(ROOT / "vars.env", {"PROJECT_ID": "my-project"}))
 
 
-def keep_state(played: Played, synthesis: Synthesis) -> str:
-    """Write the state of the fleet's node pools as Terraform does, sorted by the alphabet; the bucket."""
-    stack = synthesis.stack(FLEET, "tpu-node-pools")
-    pools = stack["resource"]["google_container_node_pool"]
-    resources = [
-        {"type": POOL, "mode": "managed", "instances": [{"attributes": played.resources[f"{POOL}.{name}"].state}]}
-        for name in sorted(pools)
-    ]
-    state = {"outputs": {"node_pools": stack["output"]["node_pools"]}, "resources": resources}
-    played.cloud.put_blob("states", "tpu-node-pools/default.tfstate", json.dumps(state).encode(), {}, keep_old=True)
-    return "states"
+def node_pools(played: Played, output: Path) -> list[str]:
+    """What the report says of the stack of the slices."""
+    (row,) = [row for row in by_stack(played.cloud, write_states(played, output)) if row.stack == "tpu-node-pools"]
+    return row.facts
 
 
 def test_what_exists_shows_each_group_of_the_fleet_with_its_capacity_and_in_its_order(
     fleet: Played, synthesis: Synthesis
 ) -> None:
-    (row,) = by_stack(fleet.cloud, keep_state(fleet, synthesis))
-    assert row.facts == [
+    assert node_pools(fleet, synthesis.folder(FLEET)) == [
         "pretrain: 2 slices x 32 hosts x 4 chips = 256 chips (tpu-v5p-slice 4x4x8, ct5p-hightpu-4t, us-east5-a, "
         "reservation training-2027 block training-2027-block-0001)",
         "dev: 4 slices x 4 hosts x 4 chips = 64 chips (tpu-v6e-slice 4x4, ct6e-standard-4t, us-east5-b, spot, "
@@ -107,8 +109,7 @@ def test_what_exists_shows_each_group_of_the_fleet_with_its_capacity_and_in_its_
         state = fleet.resources[f"{POOL}.burst-{number}"].state
         assert state is not None
         state["queued_provisioning"] = [{"enabled": True}]
-    (row,) = by_stack(fleet.cloud, keep_state(fleet, synthesis))
-    assert row.facts[-1].endswith("us-east5-a, queued, autoscaled)")
+    assert node_pools(fleet, synthesis.folder(FLEET))[-1].endswith("us-east5-a, queued, autoscaled)")
 
 
 def test_what_a_team_has_no_quota_of_is_left_out(synthesis: Synthesis, empty: Played) -> None:
@@ -125,9 +126,84 @@ def test_what_a_team_has_no_quota_of_is_left_out(synthesis: Synthesis, empty: Pl
     state = json.dumps({"resources": resources}).encode()
     empty.cloud.put_blob("states", "queues/default.tfstate", state, {}, keep_old=True)
     (row,) = by_stack(empty.cloud, "states")
-    assert len(row.facts) == 12
+    assert sum(fact.startswith("ClusterQueue ") for fact in row.facts) == 12
     assert sum("16 chips of tpu" in fact for fact in row.facts) == 2
     assert not any("0 cpu" in fact or "0 memory" in fact or "0 chips" in fact for fact in row.facts), row.facts
+
+
+def shown_of(played: Played, wanted: environment.Environment) -> Show:
+    """The parts of a rehearsal of what is deployed in this process."""
+    write_states(played, played.folder / "cdktf.out")
+    world = world_of(wanted, played.folder)
+    world._announced = {"address": played.place.address}
+    return Show(world, wanted)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_of_every_case_what_exists_and_every_teams_verdict_fit_80_columns(
+    case: str, synthesis: Synthesis, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted = synthesis.environment(case)
+    played = deploy(synthesis.folder(case), tmp_path / "world")
+    shown = shown_of(played, wanted)
+    shown._what_exists()
+    shown._submit()
+    assert shown.summary() == 0
+    played.close()
+    told = capsys.readouterr()
+    assert told.err == ""
+    assert [line for line in told.out.splitlines() if len(line) > 80] == []
+    exists, _, verdicts = flat(told.out).partition("Submit hello-tpu for every team")
+    for team in wanted.teams:
+        assert re.search(rf"members of [^:]*\b{team.name}\b", exists)
+        assert re.search(rf"\b{team.name}\b[^:]*: (?:admitted|waits): ", verdicts)
+    assert exists.count("borrowing ") == exists.count("lending ")
+    assert ("borrowing " in exists) == ("fair sharing" in exists) == (len(wanted.teams) > 1)
+    for warning in wanted.warnings:
+        assert flat(warning) in verdicts, "the end repeats what was said above"
+
+
+def test_no_two_teams_jobs_are_on_the_same_hosts(
+    fleet: Played, synthesis: Synthesis, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown_of(fleet, synthesis.environment(FLEET))._submit()
+    pools = re.findall(r"on node pool (\S+) in", flat(capsys.readouterr().out))
+    assert pools == ["pretrain-0", "dev-0", "dev-1"]
+
+
+def test_a_team_whose_queue_is_on_hold_is_a_problem_and_the_others_have_their_verdicts(
+    fleet: Played, synthesis: Synthesis, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api = api_of(fleet)
+    (queue,) = [
+        each
+        for each in api.all(api.resource("kueue.x-k8s.io/v1beta2", "ClusterQueue"))
+        if each["metadata"]["name"] == "serving"
+    ]
+    queue["spec"]["stopPolicy"] = "Hold"
+    api.store(queue)
+    shown = shown_of(fleet, synthesis.environment(FLEET))
+    shown._submit()
+    assert shown.problems == ["serving: hello-tpu is not admitted"]
+    told = flat(capsys.readouterr().out)
+    assert "research: admitted: " in told and "students: admitted: " in told
+    assert "serving: never: " in told or "serving: waits: " in told
+
+
+def test_warnings_are_told_once_above_and_once_at_the_end(
+    fleet: Played, synthesis: Synthesis, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted = dataclasses.replace(synthesis.environment(FLEET), warnings=("ZONE: may be wrong",))
+    shown = shown_of(fleet, wanted)
+    shown._stack(Stack(name="cluster", code=0, text="Warning: one\n\nApply complete! Resources: 1 added.\n"))
+    shown._stack(Stack(name="cluster", code=0, text="Warning: one\n\nNo changes.\n"))
+    shown.wrong("something")
+    assert shown.summary() == 1
+    told = capsys.readouterr()
+    above, _, end = told.out.partition("Summary")
+    assert above.count("warning: ZONE: may be wrong\n") == above.count("warning: cluster: Terraform: one\n") == 1
+    assert end.endswith("\n2 warnings:\n  ZONE: may be wrong\n  cluster: Terraform: one\n")
+    assert told.err == "\n1 problem:\n  something\n"
 
 
 @whole
@@ -141,6 +217,7 @@ def test_a_deployment_that_fails_says_why_and_the_exit_code_is_1(
         assert show(world).play(keep=False) == 1
     told = capfd.readouterr().out
     assert "foundation       stopped" in told
+    told = flat(told)
     assert "409: The resource 'projects/my-project/global/networks/tpu-network' already exists, alreadyExists" in told
     assert "with google_compute_network.network," in told
     assert "Submit hello-tpu" not in told, "nothing goes on after that"
@@ -177,12 +254,14 @@ def test_the_whole_of_it_goes_well_also_after_one_that_was_killed_half_way(tmp_p
     for line in (
         "Rehearsing tpu-cluster in project my-project",
         "tpu: 2 slices x 4 hosts x 4 chips = 32 chips (tpu-v6e-slice 4x4, ct6e-standard-4t, us-east5-b, on-demand)",
-        "admitted: slice, 4 pods, on node pool tpu-0 in us-east5-b (4 hosts x 4 chips)",
-        "queues           refused",
-        "refused, nothing deleted: Instance cannot be destroyed",
+        "tpu-training: admitted: slice, 4 pods, on node pool tpu-0 in us-east5-b (4 hosts x 4 chips)",
+        "queues refused",
+        "nothing deleted: terraform_data.guard of queues is protected until DELETION_PROTECTION=false",
         "nothing is left but the project, its enabled APIs and the state bucket",
     ):
-        assert line in done.stdout
+        assert line in flat(done.stdout)
+    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
+    assert not re.search(r"[\r\033]", done.stdout), "a file gets no colours and no line that moves"
     assert done.stdout.count("no changes\n") == 5
     assert "NOT OK" not in done.stdout
     assert [pid for pid in left if processes.started(pid)] == []

@@ -1,0 +1,39 @@
+"""The states of what was deployed in this process, written into the played bucket as Terraform writes them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rehearsal.values import Dynamic
+from tests.rehearsal.deployed import stacks_in
+from tests.rehearsal.played import Played
+from tests.synthesis import read_stack
+
+
+def write_states(played: Played, output: Path) -> str:
+    """Of every stack in `output`; the bucket."""
+    bucket = ""
+    for stack in stacks_in(output):
+        wanted = read_stack(output, stack)
+        backend = wanted["terraform"]["backend"]["gcs"]
+        bucket = backend["bucket"]
+        resources = [
+            {"type": type_, "name": name, "mode": "managed", "instances": [{"attributes": _state(played, type_, name)}]}
+            for type_, named in sorted(wanted["resource"].items())
+            for name in sorted(named)
+        ]
+        state = json.dumps({"outputs": wanted.get("output", {}), "resources": resources}, default=_written)
+        played.cloud.put_blob(bucket, f"{backend['prefix']}/default.tfstate", state.encode(), {}, keep_old=True)
+    return bucket
+
+
+def _state(played: Played, type_: str, name: str) -> Any:
+    return played.resources[f"{type_}.{name}"].state
+
+
+def _written(value: object) -> object:
+    """What Terraform keeps of a value whose type the provider's schema leaves open."""
+    assert isinstance(value, Dynamic), value
+    return {"value": value.value, "type": "dynamic"}
