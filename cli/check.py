@@ -1,141 +1,136 @@
-"""`tpuenv check`: would a workload be admitted on this environment's queues, and if not, why and what to change."""
+"""`tpuenv check`: would workloads be admitted on this environment's queues, and if not, why and what to change."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import yaml
-
+from cli.manifests import Document, documents
 from cli.project import wanted
 from environment import Environment
-from environment.admission import Explanation, NotAWorkload, Verdict, explain
+from environment.admission import Explanation, NotAWorkload, Reason, Verdict, explain
 from environment.admission.manifest import KINDS
+from environment.admission.result import TPU
 from environment.names import TEAM_ACCOUNT
 from environment.nodes import node_objects
 from environment.problems import printable
 from environment.queues import queue_objects
 
-_MAX_BYTES = 4 << 20
-
+_ANY_OF = f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"
 # Kinds that start pods without a queue: Kueue does not look at them, and team namespaces refuse their TPU pods.
-_UNQUEUED = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "CronJob", "RayService", "LeaderWorkerSet")
-
-
+_UNQUEUED = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "LeaderWorkerSet")
+# Kinds that make workloads of the kinds that are queued.
+_MAKERS = {"CronJob": "Job", "RayCronJob": "RayJob", "RayService": "RayCluster"}
 # Kubernetes makes `default` in every namespace.
 _ACCOUNTS = ("default", TEAM_ACCOUNT)
-
-
-class _Loader(yaml.SafeLoader):
-    """Refuses a key that is there twice: of the two, YAML readers keep the last and say nothing."""
-
-    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        node = super().compose_mapping_node(anchor)
-        seen: set[str] = set()
-        for key, _ in node.value:
-            name = key.value if isinstance(key, yaml.ScalarNode) else ""
-            if name in seen:
-                raise yaml.MarkedYAMLError(problem=f"'{name}' is there twice; keep one", problem_mark=key.start_mark)
-            seen |= {name} - {""}
-        return node
-
-
-class _BadInput(ValueError):
-    """The manifest cannot be used; the text is one line for the person who named it."""
+_LEVELS = 12  # from a LeaderWorkerSet to the requests of its containers
+_NEVER_STARTS = (Verdict.NEVER, Verdict.REFUSED)
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser(
         "check",
-        help="say whether, where and why a workload would be admitted",
-        description=f"Says whether a {', '.join(KINDS[:-1])} or {KINDS[-1]} would be admitted on the queues of this "
-        "environment while they are empty, which slices it gets, or why not and what to change. Nothing is deployed or "
-        "asked of a cluster. Several workloads in one file are admitted one after the other. Fields are checked as "
-        "kubectl has the API server check them: unknown, missing, of another type.",
-        epilog="Exit codes: 0 it would start or wait, 1 it would never start or is refused, 2 the file cannot be used. "
-        "Not looked at: jobs that run or wait in the cluster; whether images, ConfigMaps, Secrets and claims exist; "
-        "how pods pack onto CPU nodes; values that neither Kueue nor a TPU slice asks about; the program itself.",
+        help="say whether, where and why workloads would be admitted",
+        description=f"Says whether each {_ANY_OF} would be admitted on the queues of this environment while they are "
+        "empty, which slices it gets, or why not and what to change: everything that is wrong, at once. Nothing is "
+        "deployed or asked of a cluster. Several workloads are admitted one after the other. Fields are checked as "
+        "kubectl has the API server check them, and the rules of the webhooks of Kueue, JobSet and KubeRay are applied "
+        "(docs/admission-rules.md lists them all).",
+        epilog="Exit codes, the worst of all documents: 0 it would start or wait, 1 it would never start or is "
+        "refused, 2 a document cannot be used. PriorityClasses, ServiceAccounts and Workloads in the files count as "
+        "there. Not looked at: jobs that run or wait in the cluster; whether images, ConfigMaps, Secrets and claims "
+        "exist; how pods pack onto CPU nodes; values that no rule asks about; the program itself.",
     )
-    parser.add_argument("manifest", metavar="MANIFEST", help="a YAML file with the workload, or - for standard input")
     parser.add_argument(
-        "-n", "--namespace", default="", help="for a manifest that names none; the team's if there is one"
+        "manifests",
+        metavar="MANIFEST",
+        nargs="+",
+        help="a YAML file, a folder of them, or - for standard input",
     )
+    parser.add_argument(
+        "-n", "--namespace", default="", help="for manifests that name none; the team's if there is one"
+    )
+
+
+class _Answers:
+    """What is said of each document, and the worst of it."""
+
+    def __init__(self, *, several: bool) -> None:
+        self.several = several  # files: each answer begins with its own
+        self.answers = 0
+        self.code = 0
+        self.beside: dict[str, set[str]] = {}  # by file: the kinds that are none of ours
+
+    def explained(self, file: str, found: Explanation) -> None:
+        first, *rest = found.lines()
+        print("\n" * bool(self.answers) + "\n".join([f"{file}: {first}" if self.several else first, *rest]))
+        self.answers += 1
+        self.code = max(self.code, int(found.verdict in _NEVER_STARTS))
+
+    def unusable(self, file: str, problem: str) -> None:
+        print(printable(f"{file}: {problem}"), file=sys.stderr)
+        self.code = 2
 
 
 def run(args: argparse.Namespace) -> int:
     environment = wanted()
-    try:
-        documents = _documents(_read(args.manifest))
-        manifests = _workloads(documents)
-        namespaces = [_namespace(environment, manifest, args.namespace) for manifest in manifests]
-        found = list(_explain_all(environment, manifests, namespaces))
-    except (_BadInput, NotAWorkload) as error:
-        print(printable(f"{args.manifest}: {error}"), file=sys.stderr)
-        return 2
-    print("\n\n".join("\n".join(each.lines()) for each in found))
-    if len(documents) > len(manifests):
-        others = sorted({str(each["kind"]) for each in documents if isinstance(each, dict)} - set(KINDS))
-        print(printable(f"note: not looked at: {', '.join(others)}"), file=sys.stderr)
-    return 1 if any(each.verdict in (Verdict.NEVER, Verdict.REFUSED) for each in found) else 0
+    found = [document for name in args.manifests for document in documents(name)]
+    answers = _Answers(several=len({document.file for document in found}) > 1)
+    objects = [*queue_objects(environment), *node_objects(environment), *_accounts(environment), *_others(found)]
+    for document in found:
+        try:
+            _answer(environment, answers, objects, document, args.namespace)
+        except NotAWorkload as error:
+            answers.unusable(document.file, str(error))
+    _conclude(answers, args.manifests)
+    return answers.code
 
 
-def _read(name: str) -> str:
-    try:
-        if name == "-":
-            raw = sys.stdin.buffer.read(_MAX_BYTES + 1) if sys.stdin else b""
-        else:
-            with Path(name).open("rb") as stream:
-                raw = stream.read(_MAX_BYTES + 1)
-    except FileNotFoundError:
-        raise _BadInput("there is no such file") from None
-    except (OSError, ValueError) as error:
-        raise _BadInput(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if len(raw) > _MAX_BYTES:
-        raise _BadInput("is larger than 4 MiB; that is no manifest")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise _BadInput(f"is not UTF-8 (byte {error.start})") from None
+def _answer(
+    environment: Environment,
+    answers: _Answers,
+    objects: list[dict[str, Any]],
+    document: Document,
+    namespace: str,
+) -> None:
+    if document.problem:
+        raise NotAWorkload(document.problem)
+    manifest = document.value
+    kind = manifest.get("kind") if isinstance(manifest, dict) else None
+    if not isinstance(kind, str):
+        raise NotAWorkload(f"document {document.number} is not a Kubernetes object: it has no kind")
+    if kind in KINDS:
+        name = _namespace(environment, manifest, namespace)
+        found = explain(objects, manifest, namespace=name)
+        answers.explained(document.file, found)
+        if found.verdict == Verdict.ADMITTED and found.cluster_queue:
+            objects.append(_admitted(found, f"{document.file}-{document.number}", name))
+    elif kind in _MAKERS:
+        raise NotAWorkload(f"kind {kind} is not queued itself; check a {_MAKERS[kind]} such as it makes")
+    elif kind in _UNQUEUED and _asks_for_chips(manifest):
+        answers.explained(document.file, _chips_without_a_queue(manifest, kind))
+    elif meant := [each for each in KINDS if each.lower() == kind.lower()]:
+        raise NotAWorkload(f"kind {kind} does not exist; did you mean {meant[0]}?")
+    else:
+        answers.beside.setdefault(document.file, set()).add(kind)
 
 
-def _documents(text: str) -> list[object]:
-    try:
-        documents = [document for document in yaml.load_all(text, Loader=_Loader) if document is not None]
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark else ""
-        raise _BadInput(f"is not YAML{where}: {getattr(error, 'problem', None) or str(error)[:100]}") from None
-    return [each for document in documents for each in _items(document)]
-
-
-def _items(document: object) -> list[object]:
-    """What is in a List, as `kubectl get -o yaml` writes it; anything else is itself."""
-    if isinstance(document, dict) and document.get("kind") == "List" and isinstance(document.get("items"), list):
-        return list(document["items"])
-    return [document]
-
-
-def _workloads(documents: list[object]) -> list[dict[str, Any]]:
-    """The documents that Kueue queues. Others that belong to a workload, such as Services, are passed over."""
-    found = []
-    for number, document in enumerate(documents, start=1):
-        if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
-            raise _BadInput(f"document {number} is not a Kubernetes object: it has no kind")
-        if document["kind"] in _UNQUEUED:
-            raise _BadInput(f"kind {document['kind']} is not queued here; use {', '.join(KINDS[:-1])} or {KINDS[-1]}")
-        if document["kind"] in KINDS:
-            found.append(document)
-        elif meant := [kind for kind in KINDS if kind.lower() == document["kind"].lower()]:
-            raise _BadInput(f"kind {document['kind']} does not exist; did you mean {meant[0]}?")
-    if not found:
-        kinds = ", ".join(sorted({str(document["kind"]) for document in documents if isinstance(document, dict)}))
-        raise _BadInput(
-            f"holds no {', '.join(KINDS[:-1])} or {KINDS[-1]}" + (f", only {kinds}" if kinds else ": it is empty")
+def _conclude(answers: _Answers, names: list[str]) -> None:
+    """What was passed over; an error where that is all there is."""
+    kinds = sorted({kind for beside in answers.beside.values() for kind in beside})
+    if answers.answers or answers.code:
+        if kinds:
+            print(printable(f"note: not looked at: {', '.join(kinds)}"), file=sys.stderr)
+        return
+    unqueued = [kind for kind in kinds if kind in _UNQUEUED]
+    if unqueued:
+        answers.unusable(", ".join(names), f"kind {unqueued[0]} is not queued here; use {_ANY_OF}")
+    else:
+        answers.unusable(
+            ", ".join(names), f"holds no {_ANY_OF}" + (f", only {', '.join(kinds)}" if kinds else ": it is empty")
         )
-    return found
 
 
 def _namespace(environment: Environment, manifest: dict[str, Any], given: str) -> str:
@@ -143,29 +138,20 @@ def _namespace(environment: Environment, manifest: dict[str, Any], given: str) -
     named = metadata.get("namespace") if isinstance(metadata, dict) else None
     teams = [team.name for team in environment.teams]
     if named and given and named != given:
-        raise _BadInput(f"is for namespace '{named}', not '{given}'")
+        raise NotAWorkload(f"is for namespace '{named}', not '{given}'")
     if not named and not given and len(teams) > 1:
-        raise _BadInput(f"names no namespace; say which with -n: {', '.join(teams)}")
+        raise NotAWorkload(f"names no namespace; say which with -n: {', '.join(teams)}")
     return given or teams[0]
 
 
-def _explain_all(
-    environment: Environment, manifests: list[dict[str, Any]], namespaces: list[str]
-) -> Iterator[Explanation]:
-    """One after the other, each beside those before it."""
-    objects = [*queue_objects(environment), *node_objects(environment), *_accounts(environment)]
-    for number, (manifest, namespace) in enumerate(zip(manifests, namespaces, strict=True)):
-        found = explain(objects, manifest, namespace=namespace)
-        if found.verdict == Verdict.ADMITTED and found.cluster_queue:
-            objects.append(
-                {
-                    "kind": "Workload",
-                    "metadata": {"name": f"document-{number}", "namespace": namespace},
-                    "spec": {"priority": found.priority},
-                    "status": {"admission": found.admission()},
-                }
-            )
-        yield found
+def _admitted(found: Explanation, name: str, namespace: str) -> dict[str, Any]:
+    """What one workload holds while those after it are looked at."""
+    return {
+        "kind": "Workload",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"priority": found.priority},
+        "status": {"admission": found.admission()},
+    }
 
 
 def _accounts(environment: Environment) -> Iterator[dict[str, Any]]:
@@ -173,3 +159,40 @@ def _accounts(environment: Environment) -> Iterator[dict[str, Any]]:
     for team in environment.teams:
         for name in _ACCOUNTS:
             yield {"kind": "ServiceAccount", "metadata": {"name": name, "namespace": team.name}}
+
+
+def _others(found: list[Document]) -> Iterator[dict[str, Any]]:
+    """What the files bring themselves that workloads ask for; only what can be read of it."""
+    for document in found:
+        manifest = document.value if isinstance(document.value, dict) else {}
+        kind, metadata = manifest.get("kind"), manifest.get("metadata")
+        if kind not in ("PriorityClass", "ServiceAccount", "Workload") or not isinstance(metadata, dict):
+            continue
+        name, namespace, value = metadata.get("name"), metadata.get("namespace", ""), manifest.get("value", 0)
+        if isinstance(name, str) and isinstance(namespace, str) and type(value) is int and abs(value) < 2**31:
+            yield {"kind": kind, "metadata": {"name": name, "namespace": namespace}, "value": value}
+
+
+def _asks_for_chips(value: object, levels: int = _LEVELS) -> bool:
+    """Whether any container in it does. YAML's aliases may make it go round and round."""
+    if isinstance(value, dict) and levels:
+        return any(
+            (key in ("requests", "limits") and isinstance(each, dict) and TPU in each)
+            or _asks_for_chips(each, levels - 1)
+            for key, each in value.items()
+        )
+    return isinstance(value, list) and bool(levels) and any(_asks_for_chips(each, levels - 1) for each in value)
+
+
+def _chips_without_a_queue(manifest: dict[str, Any], kind: str) -> Explanation:
+    metadata = manifest.get("metadata")
+    name = metadata.get("name", "") if isinstance(metadata, dict) else ""
+    reason = Reason(
+        verdict=Verdict.REFUSED if kind == "Pod" else Verdict.NEVER,
+        code="chips-without-a-queue",
+        where="",
+        what=f"asks for {TPU} past the queue; the namespaces of teams take such pods from Kueue alone"
+        + (f", so none of this {kind} is made" if kind != "Pod" else ""),
+        fix=f"make it a {_ANY_OF}",
+    )
+    return Explanation(workload=f"{kind} {name}", verdict=reason.verdict, reasons=(reason,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -65,3 +66,73 @@ def train(namespace: str, *, slices: int = 1, priority: str = "") -> Object:
         manifest["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = priority
     manifest["spec"]["replicatedJobs"][0]["replicas"] = slices
     return manifest
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleCase:
+    """One manifest of tests/admission with one thing changed, and the one rule that it then breaks."""
+
+    code: str
+    of: str  # the manifest that is changed
+    change: Object
+    says: str = ""
+    also: tuple[str, ...] = ()  # codes of what comes with it
+    place: str = ""  # file and number
+
+    def __str__(self) -> str:
+        return f"{self.place}-{self.code}"
+
+    def manifest(self) -> Object:
+        manifest = manifest_of(self.of)
+        places = _places(manifest)
+        for place, change in self.change.items():
+            if place in places:
+                _merge(places[place], change)
+            else:
+                _merge(manifest, {place: change})
+        return manifest
+
+
+@cache
+def rule_cases() -> tuple[RuleCase, ...]:
+    """Those of tests/admission/rules, in order."""
+    found = []
+    for file in sorted((CASES / "rules").glob("*.yaml")):
+        for number, each in enumerate(yaml.safe_load(file.read_text(encoding="utf-8"))):
+            place = f"{file.stem}-{number}"
+            found.append(RuleCase(**{**each, "also": tuple(each.get("also", ())), "place": place}))
+    return tuple(found)
+
+
+def _places(manifest: Object) -> Object:
+    """Short names: job (the spec of the first), pod, container, ray (what describes the Ray cluster), head, group."""
+    spec = manifest["spec"]
+    if manifest["kind"] in ("Job", "JobSet"):
+        job = spec if manifest["kind"] == "Job" else spec["replicatedJobs"][0]["template"]["spec"]
+        pod = job["template"]["spec"]
+        return {"job": job, "template": job["template"], "pod": pod, "container": pod["containers"][0]}
+    ray = spec if manifest["kind"] == "RayCluster" else spec.get("rayClusterSpec")
+    if ray is None:
+        return {}
+    pod = ray["headGroupSpec"]["template"]["spec"]
+    return {
+        "ray": ray,
+        "head": ray["headGroupSpec"],
+        "group": ray["workerGroupSpecs"][0],
+        "pod": pod,
+        "container": pod["containers"][0],
+    }
+
+
+def _merge(holder: Any, change: Object) -> None:
+    """Into mappings by key and into lists by position; None takes away."""
+    for key, value in change.items():
+        known = key in holder if isinstance(holder, dict) else key < len(holder)
+        if value is None:
+            del holder[key]
+        elif isinstance(value, dict) and known and isinstance(holder[key], (dict, list)):
+            _merge(holder[key], value)
+        elif isinstance(holder, list) and not known:
+            holder.append(value)
+        else:
+            holder[key] = value

@@ -18,14 +18,17 @@ TABLE = ROOT / "environment" / "admission" / "field_table.py"
 _HEAD = '''"""The fields of the four kinds of workload and all that is in them: tests/field_table.py writes this file.
 
 From the schemas of JobSet 0.12.0 (for Jobs and pods as well) and KubeRay 1.7.0. A line is a type and its fields:
-`name` is text, `name#` a whole number, `name?` true or false, `name*` anything, `name:Type` an object, `name[Type]`
-a list and `name{Type}` a mapping to them ([] and {} of text); `!` before a name: it must be there.
+`name` is text, `name#` a whole number of 32 bits and `name##` of 64, `name?` true or false, `name~` a quantity,
+`name*` anything, `name:Type` an object, `name[Type]` a list and `name{Type}` a mapping to them ([] and {} of text);
+`!` before a name: it must be there. In <> stand the values that a text may have, the range of a number, or of a list
+the fields by which its items differ and how many they may be.
 """
 
 # fmt: off
 TYPES = """
 '''
-_SIMPLE = {"string": "", "integer": "#", "boolean": "?"}
+_RANGES = (("minimum", "minItems"), ("maximum", "maxItems"))
+_SIMPLE = {"string": "", "boolean": "?"}
 
 
 class _Types:
@@ -41,7 +44,7 @@ class _Types:
         fields = []
         for key, inner in sorted(schema["properties"].items()):
             kind = self._kind(inner, key)
-            fields.append(f"{'!' if key in required else ''}{key}{kind}")
+            fields.append(f"{'!' if key in required else ''}{key}{kind}{_limits(inner)}")
         line = " ".join(fields)
         if line not in self.lines:
             taken = set(self.lines.values())
@@ -54,8 +57,12 @@ class _Types:
         return self.lines[line]
 
     def _kind(self, schema: dict[str, Any], name: str) -> str:
+        if schema.get("x-kubernetes-int-or-string") and "pattern" in schema:
+            return "~"
         if schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("x-kubernetes-int-or-string"):
             return "*"
+        if schema.get("type") == "integer":
+            return "#" if schema.get("format") == "int32" else "##"
         if "properties" in schema:
             return ":" + self.named(schema, name)
         if "items" in schema:
@@ -63,6 +70,18 @@ class _Types:
         if isinstance(schema.get("additionalProperties"), dict):
             return f"{{{self._kind(schema['additionalProperties'], name).removeprefix(':')}}}"
         return _SIMPLE.get(schema.get("type", ""), "*")
+
+
+def _limits(schema: dict[str, Any]) -> str:
+    """What stands in <>."""
+    if "enum" in schema:
+        return f"<{'|'.join(schema['enum'])}>"
+    lowest, highest = (schema.get(key, schema.get(other, "")) for key, other in _RANGES)
+    range_ = f"{lowest}..{highest}" if (lowest, highest) != ("", "") else ""
+    keys = "+".join(schema.get("x-kubernetes-list-map-keys", ()))
+    if "items" in schema:
+        return f"<{keys};{range_}>" if keys or range_ else ""
+    return f"<{range_}>" if range_ else ""
 
 
 def table() -> str:
@@ -80,9 +99,9 @@ def table() -> str:
     lines = [f"{kind}: apiVersion !kind metadata:ObjectMeta !spec:{top} status*" for kind, top in tops.items()]
     # Kubernetes 1.34: apimachinery's ObjectMeta, with what the API server fills in.
     lines.append(
-        "ObjectMeta: annotations{} creationTimestamp deletionGracePeriodSeconds# deletionTimestamp finalizers[] "
-        "generateName generation# labels{} managedFields[*] name namespace ownerReferences[*] resourceVersion selfLink "
-        "uid"
+        "ObjectMeta: annotations{} creationTimestamp deletionGracePeriodSeconds## deletionTimestamp finalizers[] "
+        "generateName generation## labels{} managedFields[*] name namespace ownerReferences[*] resourceVersion "
+        "selfLink uid"
     )
     lines += [f"{name}: {fields}" for fields, name in types.lines.items()]
     return _HEAD + "\n".join(_wrapped(line) for line in lines) + '\n"""\n'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 from pathlib import Path
 
 import pytest
@@ -176,18 +177,11 @@ def test_a_manifest_without_a_namespace_is_the_only_team_s(file: Path, capsys: p
         (b"kind: jobset", "kind jobset does not exist; did you mean JobSet?"),
         (b"kind: Deployment", "kind Deployment is not queued here"),
         (b"kind: Job", "apiVersion: '' is not that of a Job; use batch/v1"),
-        (b"kind: Job\napiVersion: batch/v1\nspec: 3", "spec: 3 is not a mapping"),
-        (b'kind: Job\napiVersion: batch/v1\nmetadata: {labels: {"a\\nb": 1}}', r"labels.a\nb: 1 is not text"),
         (b"[" * 3000, "is not YAML"),
         (b'kind: "\\e[31mX"', r"only \x1b[31mX"),
-        (
-            b"kind: Job\napiVersion: batch/v1\n"
-            b"spec: {template: {spec: {containers: [{resources: {requests: {cpu: -1}}}]}}}",
-            "requests.cpu: -1 is less than nothing",
-        ),
         (b"kind: &a [*a]", "document 1 is not a Kubernetes object"),
-        (b"kind: Job\napiVersion: batch/v1\nspec: {parallelism: 0x" + b"f" * 9000 + b"}", "is not a whole number"),
-        (b"kind: Job\napiVersion: batch/v1\nspec: {parallelism: " + b"9" * 9000 + b"}", "is not"),
+        (b"kind: Job\napiVersion: batch/v1\nspec: {parallelism: " + b"9" * 9000 + b"}", "is not YAML"),
+        (b"kind: CronJob", "kind CronJob is not queued itself; check a Job such as it makes"),
         (b"a" * (5 << 20), "is larger than 4 MiB"),
     ],
 )
@@ -203,10 +197,120 @@ def test_a_file_that_cannot_be_used_is_told_in_one_line(
     assert captured.out == ""
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"spec: 3", "spec: 3 is not a mapping of fields"),
+        (b'metadata: {labels: {"a\\nb": 1}}', r"labels.a\nb: 1 is not text"),
+        (
+            b"spec: {template: {spec: {containers: [{resources: {requests: {cpu: -1}}}]}}}",
+            "requests.cpu: -1 is less than nothing",
+        ),
+        (b"spec: {parallelism: 0x" + b"f" * 9000 + b"}", "is not a whole number of 32 bits"),
+        (b"spec: &a {parallelism: 1, template: *a}", "there is no such field"),
+    ],
+)
+def test_a_workload_that_is_malformed_is_refused_with_the_rest_of_what_is_wrong(
+    content: bytes, words: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_bytes(b"kind: Job\napiVersion: batch/v1\n" + content)
+    assert _check(str(file)) == 1
+    captured = capsys.readouterr()
+    assert words in captured.out
+    assert "has neither a name nor a generateName" in captured.out
+    assert captured.err == ""
+
+
 def test_a_file_that_is_not_there_is_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _check(str(tmp_path / "gone.yaml")) == 2
-    assert _check(str(tmp_path)) == 2
     assert "there is no such file" in capsys.readouterr().err
+    assert _check(str(tmp_path)) == 2
+    assert "holds no file that ends with .yaml, .yml, .json" in capsys.readouterr().err
+
+
+_POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: debug}
+spec: {containers: [{name: a, image: a, resources: {limits: {google.com/tpu: 4}}}]}
+"""
+
+
+def test_several_files_are_one_after_the_other_each_with_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("jobset-two-slices", "rayjob-one-slice", "name-too-long")
+    files = [tmp_path / f"{name}.yaml" for name in names]
+    for name, each in zip(names, files, strict=True):
+        each.write_text(_manifest(name), encoding="utf-8")
+    assert _check(*map(str, files[:2])) == 0
+    first, second = capsys.readouterr().out.split("\n\n")
+    assert first.startswith(f"{files[0]}: JobSet tpu-training/train: would be admitted now")
+    assert second.startswith(f"{files[1]}: RayJob tpu-training/ray: would wait")
+    assert _check(*map(str, files)) == 1
+    assert capsys.readouterr().out.count("would ") == 3
+
+
+def test_a_folder_is_the_manifests_in_it_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "b.yml").write_text(_manifest("job-cpu"), encoding="utf-8")
+    (tmp_path / "a.yaml").write_text(_manifest("jobset-one-slice"), encoding="utf-8")
+    (tmp_path / "c.json").write_text(json.dumps(yaml.safe_load(_manifest("job-cpu"))), encoding="utf-8")
+    (tmp_path / "notes.txt").write_text("not YAML: [", encoding="utf-8")
+    assert _check(str(tmp_path)) == 0
+    found = [line for line in capsys.readouterr().out.splitlines() if "would" in line]
+    assert [Path(line.partition(": ")[0]).name for line in found] == ["a.yaml", "b.yml", "c.json"]
+
+
+def test_a_document_that_cannot_be_used_hides_no_other(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = ["a: [\n", "- a\n", "kind: jobset\n", "kind: CronJob\n"]
+    good = [_manifest(name) for name in ("job-cpu", "jobset-one-slice")]
+    file.write_text("---\n".join([bad[0], good[0], *bad[1:], good[1]]), encoding="utf-8")
+    assert _check(str(file)) == 2
+    captured = capsys.readouterr()
+    assert captured.out.count("would be admitted now") == 2
+    assert len(captured.err.splitlines()) == len(bad)
+
+
+def test_the_line_of_what_is_not_yaml_is_the_file_s(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(f"{_manifest('job-cpu')}---\na: b: c\n", encoding="utf-8")
+    assert _check(str(file)) == 2
+    line = _manifest("job-cpu").count("\n") + 2
+    assert f"is not YAML, line {line}:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (_POD, "Pod debug: would be refused"),
+        (_POD.replace("Pod", "Deployment"), "Deployment debug: would never start"),
+    ],
+)
+def test_pods_that_ask_for_chips_past_the_queue_are_refused_beside_the_others(
+    text: str, words: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(f"{text}---\n{_manifest('job-cpu')}", encoding="utf-8")
+    assert _check(str(file)) == 1
+    out = capsys.readouterr().out
+    assert words in out
+    assert "would be admitted now" in out
+
+
+def test_what_starts_pods_without_chips_is_passed_over(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(f"kind: Deployment\n---\n{_manifest('job-cpu')}", encoding="utf-8")
+    assert _check(str(file)) == 0
+    assert capsys.readouterr().err == "note: not looked at: Deployment\n"
+
+
+def test_a_priority_class_beside_the_workload_is_there(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = yaml.safe_load(_manifest("job-cpu"))
+    manifest["spec"]["template"]["spec"]["priorityClassName"] = "mine"
+    file.write_text(yaml.safe_dump(manifest), encoding="utf-8")
+    assert _check(str(file)) == 1
+    assert "no PriorityClass 'mine'" in capsys.readouterr().out
+    made = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "mine"}, "value": 9}
+    file.write_text(yaml.safe_dump_all([made, manifest]), encoding="utf-8")
+    assert _check(str(file)) == 0
+    assert "priority 9" in capsys.readouterr().out
 
 
 def test_two_namespaces_are_told(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

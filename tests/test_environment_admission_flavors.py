@@ -26,7 +26,7 @@ from tests.admission_cases import Object, codes_of, fleet, holder, manifest_of, 
 def test_a_toleration_is_matched_as_the_scheduler_does(toleration: Object, tolerated: bool) -> None:
     manifest = manifest_of("jobset-one-slice")
     pod_of(manifest)["tolerations"] = [toleration]
-    assert codes_of(explain(fleet(), manifest)) == ([] if tolerated else ["missing-toleration"])
+    assert ("missing-toleration" in codes_of(explain(fleet(), manifest))) == (not tolerated)
 
 
 def test_a_taint_that_only_prefers_keeps_nobody_away() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from environment.admission import Verdict, explain
-from tests.admission_cases import Object, codes_of, fleet, manifest_of, pod_of
+from tests.admission_cases import Object, codes_of, fleet, manifest_of
 
 
 def _name(name: str) -> Callable[[Object], object]:
@@ -21,21 +21,15 @@ def _name(name: str) -> Callable[[Object], object]:
         ("job-cpu", _name("My_Job"), "bad-name"),
         ("jobset-one-slice", _name("1st"), "bad-name"),
         ("job-cpu", lambda m: m["spec"]["template"]["spec"].update(containers=[]), "no-containers"),
-        ("jobset-one-slice", lambda m: m["spec"].update(replicatedJobs=[]), "no-pods"),
         ("jobset-one-slice", lambda m: m["spec"]["replicatedJobs"].extend(m["spec"]["replicatedJobs"]), "same-name"),
         ("rayjob-one-slice", lambda m: m["spec"].pop("rayClusterSpec"), "no-pods"),
         ("job-one-slice", lambda m: m["spec"].pop("completions"), "no-completions"),
-        (
-            "jobset-one-slice",
-            lambda m: pod_of(m)["containers"][0]["resources"]["limits"].update({"google.com/tpu": 8}),
-            "chips-limit",
-        ),
         (
             "raycluster-two-slices",
             lambda m: m["spec"].update(
                 workerGroupSpecs=[{**m["spec"]["workerGroupSpecs"][0], "groupName": f"g{i}"} for i in range(18)]
             ),
-            "too-many-pod-sets",
+            "too-many-worker-groups",
         ),
     ],
 )

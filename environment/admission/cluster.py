@@ -43,6 +43,7 @@ class Flavor:
     taints: tuple[Field, ...]
     tolerations: tuple[Field, ...]
     node: Mapping[str, Fraction]  # what one node gives to a pod, where the flavor says so
+    topology: str = ""  # by which Kueue schedules, if any
 
     def shapes(self) -> list[Shape]:
         """The slices it can be: one where the annotation tells the chips of a host, else all that the labels allow."""
@@ -130,6 +131,8 @@ class Cluster:
     namespaces: dict[str, dict[str, str]] = field(default_factory=dict)  # labels by name; empty if none were given
     service_accounts: dict[str, set[str]] = field(default_factory=dict)  # by namespace; those that were given
     priorities: dict[str, int] = field(default_factory=dict)
+    pod_priorities: dict[str, int] = field(default_factory=dict)
+    workloads: set[tuple[str, str]] = field(default_factory=set)  # namespace and name
     nodes: tuple[Mapping[str, str], ...] = ()  # labels of those that were given
     admitted: tuple[Admitted, ...] = ()
 
@@ -208,10 +211,14 @@ def read_cluster(objects: Iterable[Mapping[str, Any]]) -> Cluster:
             cluster.service_accounts.setdefault(namespace, set()).add(name)
         elif kind == "WorkloadPriorityClass":
             cluster.priorities[name] = whole.get("value").integer(0, lowest=-(2**31))
+        elif kind == "PriorityClass":
+            cluster.pod_priorities[name] = whole.get("value").integer(0, lowest=-(2**31))
         elif kind == "Node":
             nodes.append(whole.get("metadata", "labels").texts())
-        elif kind == "Workload" and (holder := _admitted(name, whole)):
-            admitted.append(holder)
+        elif kind == "Workload":
+            cluster.workloads.add((whole.get("metadata", "namespace").text(), name))
+            if holder := _admitted(name, whole):
+                admitted.append(holder)
     cluster.nodes = tuple(nodes)
     cluster.admitted = tuple(admitted)
     return cluster
@@ -227,6 +234,7 @@ def _flavor(name: str, whole: Field) -> Flavor:
         taints=tuple(spec.get("nodeTaints").items()),
         tolerations=tuple(spec.get("tolerations").items()),
         node={resource: amount for resource, amount in node.items() if amount is not None},
+        topology=spec.get("topologyName").text(),
     )
 
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from fractions import Fraction
 from typing import Any
 
 from environment.admission import slices
-from environment.admission.cluster import ZERO, Amounts, Cluster, ClusterQueue, read_cluster
-from environment.admission.flavors import GroupOutcome, alternatives, assign, usage_of
-from environment.admission.manifest import PodSet, Workload, read
+from environment.admission.cluster import Amounts, Cluster, ClusterQueue, read_cluster
+from environment.admission.flavors import GroupOutcome, alternatives
+from environment.admission.kueue_topology import topology_reasons
+from environment.admission.kueue_ways import fewest_pods, foreign_groups, way_reasons
+from environment.admission.manifest import MIN_PARALLELISM_ANNOTATION, PRIORITY_LABEL, PodSet, Workload
 from environment.admission.node_labels import label_notes, label_reasons
-from environment.admission.pods import account_reasons, pod_reasons
-from environment.admission.preemption import targets
-from environment.admission.refusals import refusals
+from environment.admission.placement import Placed, Placement, place, place_some
+from environment.admission.pods import account_reasons, pod_priority, priority_class_reasons
+from environment.admission.reading import read
 from environment.admission.result import TPU, Explanation, PodSetPlan, Reason, Verdict
 from environment.admission.route import Route, route
+from environment.admission.rulebook import refusals
 from environment.admission.shortages import why_no_flavor
-
-PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+from environment.names import POOL_GROUP_LABEL
 
 
 def explain(objects: Iterable[Mapping[str, Any]], manifest: object, *, namespace: str = "default") -> Explanation:
@@ -30,19 +31,24 @@ def explain(objects: Iterable[Mapping[str, Any]], manifest: object, *, namespace
     `namespace` is for a manifest that names none. Raises NotAWorkload for one that cannot be read as a Job, JobSet,
     RayJob or RayCluster.
     """
-    workload = read(manifest, namespace=namespace)
-    wrong = [*refusals(workload), *pod_reasons(workload)]
-    if _worst(wrong) == Verdict.REFUSED:
-        return _unplaced(workload, wrong)
+    workload, wrong = read(manifest, namespace=namespace)
+    wrong += refusals(workload)
     if not workload.pod_sets:
         note = "runs on a RayCluster that exists, with that one's quota; Kueue does not queue it"
-        return Explanation(workload=str(workload), verdict=Verdict.ADMITTED, notes=(note,))
+        notes = () if wrong else (note,)
+        return Explanation(workload=str(workload), verdict=_worst(wrong), reasons=tuple(wrong), notes=notes)
     cluster = read_cluster(objects)
     way = route(cluster, workload)
     priority, unknown = _priority(cluster, workload)
-    wrong += [*account_reasons(cluster, workload), *unknown]
+    wrong += [
+        *account_reasons(cluster, workload),
+        *priority_class_reasons(cluster, workload),
+        *unknown,
+        *way_reasons(cluster, workload),
+    ]
     if way.cluster_queue is None:
-        return _unplaced(workload, [*way.reasons, *wrong])
+        misnamed = any(reason.code == "bad-queue-name" for reason in wrong)
+        return _unplaced(workload, [*(() if misnamed else way.reasons), *wrong])
     return _placed(cluster, workload, way, way.cluster_queue, priority, wrong)
 
 
@@ -57,8 +63,10 @@ def _worst(reasons: Iterable[Reason]) -> Verdict:
 
 def _priority(cluster: Cluster, workload: Workload) -> tuple[int, list[Reason]]:
     name = workload.labels.get(PRIORITY_LABEL, "")
-    if not name or name in cluster.priorities:
-        return cluster.priorities.get(name, 0), []
+    if not name:
+        return pod_priority(cluster, workload), []
+    if name in cluster.priorities:
+        return cluster.priorities[name], []
     known = ", ".join(sorted(cluster.priorities, key=cluster.priorities.__getitem__)) or "none"
     return 0, [
         Reason(
@@ -81,32 +89,16 @@ def _priority_notes(cluster: Cluster, workload: Workload) -> Iterator[str]:
 def _placed(
     cluster: Cluster, workload: Workload, way: Route, queue: ClusterQueue, priority: int, wrong: list[Reason]
 ) -> Explanation:
+    placement, partial = _placement(cluster, queue, workload, priority)
     reasons = [*way.reasons, *wrong, *slices.exclusive_cpu_pods(workload)]
-    notes = [*way.notes, *_priority_notes(cluster, workload)]
-    plans: list[PodSetPlan] = []
-    given: Amounts = {}
-    contested: set[tuple[str, str]] = set()
-    for pods in workload.pod_sets:
-        outcomes, uncovered = assign(cluster, queue, pods, priority=priority, before=given)
-        reasons += [*_uncovered(queue, pods, uncovered), *slices.without_chips(pods)]
-        for outcome in outcomes:
-            reasons += why_no_flavor(cluster, queue, pods, outcome)
-            flavor = cluster.flavors.get(_flavor_to_judge(cluster, queue, outcome))
-            if flavor:
-                reasons += slices.problems(pods, flavor, alternatives(cluster, queue, pods, flavor))
-                reasons += label_reasons(cluster, queue, pods, flavor)
-                notes += [*slices.notes(pods, flavor), *label_notes(cluster, pods, flavor)]
-        notes += _notes(pods)
-        requests = pods.total()
-        used = usage_of(outcomes, requests)
-        chosen = [outcome.chosen for outcome in outcomes if outcome.chosen]
-        contested |= {(each.flavor, shortage.resource) for each in chosen for shortage in each.shortages}
-        for key, number in used.items():
-            given[key] = given.get(key, ZERO) + number
-        plans.append(_plan(cluster, pods, outcomes, requests))
-    stopped = targets(cluster, queue.name, priority=priority, requests=given, contested=contested) if contested else ()
+    notes = [*way.notes, *_priority_notes(cluster, workload), *partial]
+    for each in placement.placed:
+        reasons += _pod_set_reasons(cluster, queue, each)
+        notes += _pod_set_notes(cluster, queue, each)
+    plans = [_plan(cluster, each) for each in placement.placed]
+    stopped = [each.name for each in placement.stopped]
     if _worst(reasons).badness <= Verdict.WAITS.badness:
-        reasons += _preemption_reasons(workload, stopped=[each.name for each in stopped], contested=contested)
+        reasons += _preemption_reasons(stopped=stopped, contested=placement.contested)
         reasons += _checks(queue, plans)
     verdict = _worst(reasons)
     return Explanation(
@@ -118,16 +110,57 @@ def _placed(
         pod_sets=tuple(plans),
         reasons=tuple(reasons),
         notes=tuple(dict.fromkeys(notes)),
-        borrows=_borrows(cluster, queue, given) if verdict == Verdict.ADMITTED else {},
-        preempts=tuple(each.name for each in stopped) if verdict == Verdict.WAITS else (),
+        borrows=_borrows(cluster, queue, placement.given) if verdict == Verdict.ADMITTED else {},
+        preempts=tuple(stopped) if verdict == Verdict.WAITS else (),
     )
+
+
+def _placement(
+    cluster: Cluster, queue: ClusterQueue, workload: Workload, priority: int
+) -> tuple[Placement, tuple[str, ...]]:
+    """All pods, or as many as fit where the Job takes fewer; and what to say about that."""
+    whole, fewest = place(cluster, queue, workload.pod_sets, priority=priority), fewest_pods(workload)
+    if whole.fits or fewest is None:
+        return whole, ()
+    asked = workload.pod_sets[0]
+    some = place_some(cluster, queue, asked, priority=priority, fewest=fewest)
+    if some is None:
+        return whole, ()
+    count = some.placed[0].pods.count
+    return some, (f"{MIN_PARALLELISM_ANNOTATION} is {fewest}: Kueue starts {count} of its {asked.count} pods",)
+
+
+def _pod_set_reasons(cluster: Cluster, queue: ClusterQueue, each: Placed) -> Iterator[Reason]:
+    pods = each.pods
+    yield from _uncovered(queue, pods, each.uncovered)
+    yield from slices.without_chips(pods)
+    yield from topology_reasons(cluster, queue, pods)
+    foreign = foreign_groups(cluster, queue, pods.node_selector.get(POOL_GROUP_LABEL, ""))
+    if foreign:
+        yield foreign
+    for outcome in each.outcomes:
+        if not foreign:
+            yield from why_no_flavor(cluster, queue, pods, outcome)
+        flavor = cluster.flavors.get(_flavor_to_judge(cluster, queue, outcome))
+        if flavor:
+            yield from slices.problems(pods, flavor, alternatives(cluster, queue, pods, flavor))
+            yield from label_reasons(cluster, queue, pods, flavor)
+
+
+def _pod_set_notes(cluster: Cluster, queue: ClusterQueue, each: Placed) -> Iterator[str]:
+    for outcome in each.outcomes:
+        flavor = cluster.flavors.get(_flavor_to_judge(cluster, queue, outcome))
+        if flavor:
+            yield from slices.notes(each.pods, flavor)
+            yield from label_notes(cluster, each.pods, flavor)
+    yield from _notes(each.pods)
 
 
 def _borrows(cluster: Cluster, queue: ClusterQueue, given: Amounts) -> Amounts:
     return {key: more for key, number in given.items() if (more := cluster.borrowed(queue.name, key, number))}
 
 
-def _uncovered(queue: ClusterQueue, pods: PodSet, resources: list[str]) -> Iterator[Reason]:
+def _uncovered(queue: ClusterQueue, pods: PodSet, resources: Iterable[str]) -> Iterator[Reason]:
     covered = ", ".join(name for names, _ in queue.resource_groups for name in names)
     for resource in resources:
         yield Reason(
@@ -151,8 +184,9 @@ def _flavor_to_judge(cluster: Cluster, queue: ClusterQueue, outcome: GroupOutcom
     return ""
 
 
-def _plan(cluster: Cluster, pods: PodSet, outcomes: list[GroupOutcome], requests: Mapping[str, Fraction]) -> PodSetPlan:
-    flavors = {name: outcome.chosen.flavor for outcome in outcomes if outcome.chosen for name in outcome.resources}
+def _plan(cluster: Cluster, each: Placed) -> PodSetPlan:
+    pods, requests = each.pods, each.pods.total()
+    flavors = {name: outcome.chosen.flavor for outcome in each.outcomes if outcome.chosen for name in outcome.resources}
     flavor = cluster.flavors.get(flavors.get(TPU, ""))
     shape = slices.shape_of(flavor, pods) if flavor and requests.get(TPU) else None
     return PodSetPlan(
@@ -165,7 +199,7 @@ def _plan(cluster: Cluster, pods: PodSet, outcomes: list[GroupOutcome], requests
     )
 
 
-def _preemption_reasons(workload: Workload, *, stopped: list[str], contested: set[tuple[str, str]]) -> Iterator[Reason]:
+def _preemption_reasons(*, stopped: list[str], contested: frozenset[tuple[str, str]]) -> Iterator[Reason]:
     if stopped:
         yield Reason(
             verdict=Verdict.WAITS,
@@ -184,7 +218,7 @@ def _preemption_reasons(workload: Workload, *, stopped: list[str], contested: se
         )
 
 
-def _names(contested: set[tuple[str, str]]) -> Iterator[str]:
+def _names(contested: frozenset[tuple[str, str]]) -> Iterator[str]:
     """Of a flavor with chips these alone: its cores and memory come with them."""
     for flavor, resource in contested:
         if resource == TPU:

@@ -1,143 +1,179 @@
 """Fields that the API server does not know, that it misses, or that hold something else than they should.
 
-The API server drops a field that it does not know, unless it is asked for strict validation, as kubectl does.
+The API server drops a field that it does not know, unless it is asked for strict validation, as kubectl does. What is
+wrong is reported, and the rest is judged as it was meant: a misspelt field under its right name, a number in quotes as
+a number, anything else that cannot be used as not there.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from environment.admission.field_table import TYPES
-from environment.admission.manifest import Workload
+from environment.admission.field_types import FieldType, meant_by, of_many, types
 from environment.admission.result import Reason, Verdict
-from environment.quantity import brief
+from environment.quantity import NotAQuantity, brief, parse
 
-_FIELD = re.compile(r"(!?)([^!:#?*{\[]+)(.*)")
-_DEEPEST_HINT = 4  # levels below, where a field is looked for that stands in the wrong place
-
-
-@dataclass(frozen=True)
-class _Kind:
-    """What a field holds: `shape` is "", "#", "?", "*", ":", "[" or "{", as in the table; `inner` what is in it."""
-
-    shape: str
-    inner: str = ""  # of an object, the name of its type; of a list or mapping, the notation of what it holds
-
-
-@dataclass(frozen=True)
-class _Type:
-    fields: Mapping[str, _Kind]
-    required: tuple[str, ...]
+_WHOLE = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
+# Lists in which a Job may repeat what the schemas of JobSet and KubeRay forbid (Kubernetes 1.34, pkg/apis/core).
+_REPEATABLE_IN_A_JOB = ("env", "ports", "hostAliases", "imagePullSecrets")
+# The API server refuses these of a Job (pkg/apis/batch/validation, ValidateNonnegativeField). JobSet and KubeRay take
+# them, and neither Kueue nor the Job that is made of them does.
+_NOT_NEGATIVE = {
+    "JobSpec": (
+        *("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "backoffLimitPerIndex"),
+        *("ttlSecondsAfterFinished", "maxFailedIndexes"),
+    ),
+    "ReplicatedJobs": ("replicas",),
+    "WorkerGroupSpecs": ("replicas", "numOfHosts"),
+}
 
 
-def field_reasons(workload: Workload) -> Iterator[Reason]:
-    """Everything in the manifest that strict validation refuses. Quantities are looked at elsewhere."""
-    yield from _object(workload.manifest.value, workload.kind, path="", above=())
+def checked(manifest: Mapping[str, Any], kind: str) -> tuple[dict[str, Any], list[Reason]]:
+    """The manifest as far as it can be used, and everything that strict validation refuses of it."""
+    walk = _Walk(kind)
+    return walk.fields_of(manifest, kind, path="", above=()) or {}, walk.reasons
 
 
-@cache
-def _types() -> Mapping[str, _Type]:
-    found = {}
-    for line in TYPES.replace("\n  ", " ").strip().splitlines():
-        name, _, fields = line.partition(": ")
-        matches = [match for match in map(_FIELD.fullmatch, fields.split()) if match]
-        found[name] = _Type(
-            fields={match[2]: _kind(match[3]) for match in matches},
-            required=tuple(match[2] for match in matches if match[1]),
-        )
-    return found
+@dataclass
+class _Walk:
+    kind: str
+    reasons: list[Reason] = field(default_factory=list)
 
+    def fields_of(self, value: object, type_: str, *, path: str, above: tuple[str, ...]) -> dict[str, Any] | None:
+        if not isinstance(value, Mapping):
+            self._wrong(path, value, "a mapping of fields")
+            return None
+        known, clean = types()[type_], {}
+        seen = set()
+        for key, inner in value.items():
+            name, place = str(key), f"{path}.{key}" if path else str(key)
+            if key not in known.fields:
+                name, fix = meant_by(name, type_, above)
+                what = "there is no such field; kubectl refuses it, and others lose it unseen"
+                self._refuse("unknown-field", place, what, fix)
+                if not name or name in value:
+                    continue
+            seen.add(name)
+            if inner is not None:
+                clean[name] = self._value(inner, known.fields[name], path=place, above=(*above, type_))
+                self._not_negative(type_, name, clean, place)
+        for name in known.required:
+            if name not in seen or value.get(name, 0) is None:
+                self._refuse("missing-field", f"{path}.{name}" if path else name, "is missing", "add it")
+        return {name: inner for name, inner in clean.items() if inner is not None}
 
-def _kind(notation: str) -> _Kind:
-    shape, rest = notation[:1], notation[1:]
-    return _Kind(shape, rest[:-1] if shape in ("[", "{") else rest)
+    def _value(self, value: object, kind: FieldType, *, path: str, above: tuple[str, ...]) -> Any:
+        if kind.shape == ":":
+            return self.fields_of(value, kind.inner, path=path, above=above)
+        if kind.shape == "[":
+            return self._list(value, kind, path=path, above=above)
+        if kind.shape == "{":
+            if not isinstance(value, Mapping):
+                self._wrong(path, value, "a mapping")
+                return None
+            found = {str(key): self._value(each, of_many(kind), path=f"{path}.{key}", above=above)
+                     for key, each in value.items()}  # fmt: skip
+            return {key: each for key, each in found.items() if each is not None}
+        return self._scalar(value, kind, path=path)
 
-
-def _object(value: object, type_: str, *, path: str, above: tuple[str, ...]) -> Iterator[Reason]:
-    if not isinstance(value, Mapping):
-        yield _wrong(path, value, "a mapping of fields")
-        return
-    known = _types()[type_]
-    for key, inner in value.items():
-        place = f"{path}.{key}" if path else str(key)
-        if key not in known.fields:
-            yield _unknown(str(key), type_, place, above)
-        elif inner is not None:
-            yield from _value(inner, known.fields[key], path=place, above=(*above, type_))
-    for key in known.required:
-        if value.get(key) is None:
-            yield _refused("missing-field", f"{path}.{key}" if path else key, "is missing", "add it")
-
-
-def _value(value: object, kind: _Kind, *, path: str, above: tuple[str, ...]) -> Iterator[Reason]:
-    if kind.shape == ":":
-        yield from _object(value, kind.inner, path=path, above=above)
-    elif kind.shape == "[":
-        if isinstance(value, list):
-            for index, each in enumerate(value):
-                yield from _value(each, _of_many(kind), path=f"{path}[{index}]", above=above)
-        else:
-            yield _wrong(path, value, "a list")
-    elif kind.shape == "{":
-        if isinstance(value, Mapping):
-            for key, each in value.items():
-                yield from _value(each, _of_many(kind), path=f"{path}.{key}", above=above)
-        else:
-            yield _wrong(path, value, "a mapping")
-    elif kind.shape == "#" and (isinstance(value, bool) or not isinstance(value, int)):
-        yield _wrong(path, value, "a whole number")
-    elif kind.shape == "?" and not isinstance(value, bool):
-        yield _wrong(path, value, "true or false")
-    elif kind.shape == "" and not isinstance(value, str):
-        yield _wrong(path, value, "text")
-
-
-def _of_many(kind: _Kind) -> _Kind:
-    """What each one of a list or mapping is: a type's name stands for an object."""
-    return _Kind(":", kind.inner) if kind.inner[:1].isalpha() else _kind(kind.inner)
-
-
-def _unknown(key: str, type_: str, place: str, above: tuple[str, ...]) -> Reason:
-    fields = _types()[type_].fields
-    same = [field for field in fields if field.lower() == key.lower()]
-    nearest = same or difflib.get_close_matches(key[:64], fields, n=1, cutoff=0.7)
-    if nearest:
-        fix = f"did you mean {nearest[0]}?"
-    elif below := _below(key, type_):
-        fix = f"it belongs in {below}"
-    elif any(key in _types()[each].fields for each in above):
-        fix = "it belongs further out: check the indentation"
-    else:
-        fix = "remove it"
-    return _refused(
-        "unknown-field", place, "there is no such field; kubectl refuses it, and others lose it unseen", fix
-    )
-
-
-def _below(key: str, type_: str) -> str:
-    """The way from a type to the nearest of its objects that has the field, such as `template.spec`."""
-    level = [("", type_)]
-    for _ in range(_DEEPEST_HINT):
-        level = [
-            (f"{path}.{name}".lstrip("."), kind.inner)
-            for path, each in level
-            for name, kind in _types()[each].fields.items()
-            if kind.shape in (":", "[") and kind.inner in _types()
+    def _list(self, value: object, kind: FieldType, *, path: str, above: tuple[str, ...]) -> list[Any] | None:
+        if not isinstance(value, list):
+            self._wrong(path, value, "a list")
+            return None
+        found = [
+            self._value(each, of_many(kind), path=f"{path}[{index}]", above=above) for index, each in enumerate(value)
         ]
-        for path, each in level:
-            if key in _types()[each].fields:
-                return path
-    return ""
+        if kind.range and not kind.range.holds(len(value)):
+            self._refuse("out-of-range", path, f"has {len(value)} items", f"have {kind.range}")
+        self._differ(found, kind, path)
+        return [each for each in found if each is not None]
+
+    def _differ(self, items: list[Any], kind: FieldType, path: str) -> None:
+        if not kind.keys or (self.kind == "Job" and path.rpartition(".")[2] in _REPEATABLE_IN_A_JOB):
+            return
+        seen = set()
+        for index, each in enumerate(items):
+            if isinstance(each, dict):
+                name = tuple(each.get(key, "TCP" if key == "protocol" else "") for key in kind.keys)
+                if name in seen and all(name):
+                    shown = ", ".join(map(str, name))
+                    code, place = "same-name", f"{path}[{index}].{kind.keys[0]}"
+                    self._refuse(code, place, f"'{shown}' is there twice", f"each {' and '.join(kind.keys)} once")
+                seen.add(name)
+
+    def _scalar(self, value: object, kind: FieldType, *, path: str) -> Any:
+        if kind.shape == "#":
+            return self._number(value, kind, path)
+        if kind.shape == "~":
+            return self._quantity(value, path)
+        if kind.shape == "?":
+            if not isinstance(value, bool):
+                self._wrong(path, value, "true or false")
+                return {"true": True, "false": False}.get(str(value).lower()) if isinstance(value, str) else None
+        elif kind.shape == "":
+            if not isinstance(value, str):
+                self._wrong(path, value, "text")
+                return _as_text(value)
+            if kind.values and value not in kind.values:
+                self._refuse("unknown-value", path, f"{brief(value)} is not one of its values", _one_of(kind.values))
+                return None
+        return value
+
+    def _number(self, value: object, kind: FieldType, path: str) -> int | None:
+        bits = 63 if kind.inner == "#" else 31
+        number = value
+        if isinstance(value, bool) or not isinstance(value, int):
+            self._wrong(path, value, "a whole number")
+            number = int(value) if isinstance(value, str) and _WHOLE.fullmatch(value) else None
+        elif not -(2**bits) <= value < 2**bits:
+            self._wrong(path, value, f"a whole number of {bits + 1} bits")
+            number = None
+        elif kind.range and not kind.range.holds(value):
+            self._refuse("out-of-range", path, f"is {value}", f"set {kind.range}")
+            number = None
+        return number if isinstance(number, int) and -(2**31) <= number < 2**31 else None
+
+    def _quantity(self, value: object, path: str) -> object | None:
+        try:
+            number = parse(value)
+        except NotAQuantity as error:
+            self._refuse("wrong-type", path, _templated(str(error), value), "write a quantity")
+            return None
+        if number < 0:
+            what = f"{brief(value)} is less than nothing"
+            self._refuse("negative", path, what, "set 0 or more", later=self.kind != "Job")
+            return None
+        return value
+
+    def _not_negative(self, type_: str, name: str, clean: dict[str, Any], place: str) -> None:
+        value = clean[name]
+        if name in _NOT_NEGATIVE.get(type_, ()) and isinstance(value, int) and value < 0:
+            self._refuse("negative", place, f"{value} is less than nothing", "set 0 or more", later=self.kind != "Job")
+            clean[name] = None
+
+    def _wrong(self, path: str, value: object, wanted: str) -> None:
+        quote = "; put it in quotes" if wanted == "text" and isinstance(value, (bool, int, float)) else ""
+        what = _templated(f"{brief(value)} is not {wanted}", value)
+        self._refuse("wrong-type", path or "manifest", what, f"write {wanted}{quote}")
+
+    def _refuse(self, code: str, where: str, what: str, fix: str, *, later: bool = False) -> None:
+        verdict = Verdict.NEVER if later else Verdict.REFUSED
+        what += f"; the {self.kind} is accepted, but nothing is ever made of it" if later else ""
+        self.reasons.append(Reason(verdict=verdict, code=code, where=where, what=what, fix=fix))
 
 
-def _wrong(path: str, value: object, wanted: str) -> Reason:
-    quote = "; put it in quotes" if wanted == "text" and isinstance(value, (bool, int, float)) else ""
-    return _refused("wrong-type", path or "manifest", f"{brief(value)} is not {wanted}", f"write {wanted}{quote}")
+def _as_text(value: object) -> str | None:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, (int, float)) and abs(value) < 2**63 else None
 
 
-def _refused(code: str, where: str, what: str, fix: str) -> Reason:
-    return Reason(verdict=Verdict.REFUSED, code=code, where=where, what=what, fix=fix)
+def _templated(what: str, value: object) -> str:
+    return what + " (a template: check the rendered manifest instead)" * ("${" in brief(value))
+
+
+def _one_of(values: tuple[str, ...]) -> str:
+    return f"use {', '.join(values[:-1])} or {values[-1]}" if len(values) > 1 else f"use {values[0]}"

@@ -1,34 +1,17 @@
-"""What the API server asks of every pod template, and the namespace of a pod: Kueue admits what no pod is made of.
-
-A Job is refused for it at once. A JobSet, RayJob or RayCluster is not: its controller fails to make the pods, or the
-Jobs, later, and only its events tell.
-"""
+"""What pods need of the cluster before one is made: service accounts and priority classes."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from environment.admission.cluster import Cluster
-from environment.admission.manifest import Field, PodSet, Workload
-from environment.admission.refusals import LABEL_1035, NAME_FIX, longest
+from environment.admission.manifest import PRIORITY_LABEL, Workload
 from environment.admission.result import Reason, Verdict
 from environment.names import TEAM_ACCOUNT
 
-_LABEL = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
-# KubeRay 1.7.0, ray-operator/controllers/ray/utils: of 63 characters 10 are for Services, and 6 for a RayJob's cluster.
-_LONGEST_NAMES = {"RayCluster": 53, "RayJob": 47}
-_OF_JOBS = ("Never", "OnFailure")  # restart policies of the pods of a Job
-_OF_PODS = ("Always", *_OF_JOBS)
-
-
-def pod_reasons(workload: Workload) -> Iterator[Reason]:
-    """Why no pod would be made of a template, whatever the cluster."""
-    yield from _ray_name(workload)
-    for pods in workload.pod_sets:
-        if pods.template.value is not None:
-            yield from _restart_policy(workload, pods)
-            yield from _containers(workload, pods)
+# Kubernetes makes these (pkg/apis/scheduling/types.go). GKE lets pods use them in namespaces with a quota for them, and
+# gives that to kube-system alone: elsewhere "insufficient quota to match these scopes" (openservicemesh/osm, 4408).
+_CRITICAL = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
 def account_reasons(cluster: Cluster, workload: Workload) -> Iterator[Reason]:
@@ -39,88 +22,41 @@ def account_reasons(cluster: Cluster, workload: Workload) -> Iterator[Reason]:
         account = named.text() or pods.spec.get("serviceAccount").text()
         if known and account and account not in known:
             use = f"use {TEAM_ACCOUNT}, which reads and writes the team's bucket" if TEAM_ACCOUNT in known else ""
-            yield Reason(
-                verdict=Verdict.NEVER,
-                code="unknown-service-account",
-                where=named.path,
-                what=f"namespace {workload.namespace} has no service account '{account}', so no pod is made",
-                fix=use or f"use {' or '.join(sorted(known))}",
+            yield _never(
+                "unknown-service-account",
+                named.path,
+                f"namespace {workload.namespace} has no service account '{account}', so no pod is made",
+                use or f"use {' or '.join(sorted(known))}",
             )
 
 
-def _ray_name(workload: Workload) -> Iterator[Reason]:
-    most, name = _LONGEST_NAMES.get(workload.kind), longest(workload.name)
-    if most and len(name) > most:
-        what = f"has {len(name)} characters; KubeRay takes {most}"
-        yield _never_made(workload, "name-too-long", "metadata.name", what, f"shorten it by {len(name) - most}")
-    elif most and re.fullmatch(LABEL_1035, name) is None and re.fullmatch(_LABEL, name):
-        yield _never_made(workload, "bad-name", "metadata.name", f"'{name}' is no name to KubeRay", NAME_FIX)
-
-
-def _restart_policy(workload: Workload, pods: PodSet) -> Iterator[Reason]:
-    policy = pods.spec.get("restartPolicy")
-    of_job = workload.kind in ("Job", "JobSet") or pods.path == "spec.submitterPodTemplate"
-    allowed: tuple[str, ...] = _OF_JOBS if of_job else _OF_PODS
-    # What the API server fills in is Always; JobSet's webhook fills in OnFailure before that, KubeRay Never.
-    default = "OnFailure" if workload.kind == "JobSet" else "Always"
-    if pods.name == "head" and workload.manifest.get("spec", "submissionMode").text() == "SidecarMode":
-        allowed, default = ("Never",), "Never"
-    found = policy.text() or default
-    if found not in allowed:
-        says = f"is {found}" if policy.value else "is missing, which means Always"
-        yield _never_made(
-            workload,
-            "restart-policy",
-            policy.path,
-            f"{says}; there are {', '.join(allowed)}",
-            f"set it to {allowed[0]}",
-        )
-
-
-def _containers(workload: Workload, pods: PodSet) -> Iterator[Reason]:
-    volumes = {each.get("name").text() for each in pods.spec.get("volumes").items()} | _claimed(workload)
-    names: set[str] = set()
-    for container in [*pods.spec.get("containers").items(), *pods.spec.get("initContainers").items()]:
-        name = container.get("name").text()
-        if not container.get("image").text():
-            place = container.get("image").path
-            yield _never_made(workload, "no-image", place, "is missing", "name the image to run")
-        if name and not re.fullmatch(_LABEL, name):
-            place = container.get("name").path
-            fix = "use at most 63 lower-case letters, digits and hyphens"
-            yield _never_made(workload, "bad-name", place, f"'{name}' cannot name a container", fix)
-        if name and name in names:
-            place = container.get("name").path
-            yield _never_made(
-                workload, "same-name", place, f"'{name}' names another container too", "names must differ"
+def priority_class_reasons(cluster: Cluster, workload: Workload) -> Iterator[Reason]:
+    """Priority classes that pods name and cannot have. Kueue's own, by the label, are another thing."""
+    for pods in workload.pod_sets:
+        named = pods.spec.get("priorityClassName")
+        name = named.text()
+        if name in _CRITICAL:
+            yield _never(
+                "critical-priority-class",
+                named.path,
+                f"GKE lets only pods in kube-system use '{name}', so no pod is made",
+                f"remove it; Kueue's priority is the label {PRIORITY_LABEL}",
             )
-        names.add(name)
-        for mount in container.get("volumeMounts").items():
-            yield from _mount(workload, mount, volumes)
+        elif name and name not in cluster.pod_priorities:
+            yield _never(
+                "unknown-priority-class",
+                named.path,
+                f"no PriorityClass '{name}' comes with the environment, and without it Kueue makes no Workload, or no "
+                "pod is made",
+                f"remove it, or create the class first; Kueue's priority is the label {PRIORITY_LABEL}",
+            )
 
 
-def _mount(workload: Workload, mount: Field, volumes: set[str]) -> Iterator[Reason]:
-    volume = mount.get("name")
-    if volume.text() and volume.text() not in volumes:
-        there = ", ".join(sorted(volumes)) or "none"
-        yield _never_made(
-            workload,
-            "unknown-volume",
-            volume.path,
-            f"there is no volume '{volume.text()}'",
-            f"add it to the pod's volumes, of which there are: {there}",
-        )
+def pod_priority(cluster: Cluster, workload: Workload) -> int:
+    """The priority that Kueue takes from the first pods that name a class, where the workload has no label for it."""
+    names = (pods.spec.get("priorityClassName").text() for pods in workload.pod_sets)
+    return {**_CRITICAL, **cluster.pod_priorities}.get(next(filter(None, names), ""), 0)
 
 
-def _claimed(workload: Workload) -> set[str]:
-    """The volumes that JobSet adds for its volumeClaimPolicies."""
-    policies = workload.manifest.get("spec", "volumeClaimPolicies").items() if workload.kind == "JobSet" else []
-    templates = [template for policy in policies for template in policy.get("templates").items()]
-    return {template.get("metadata", "name").text() for template in templates}
-
-
-def _never_made(workload: Workload, code: str, where: str, what: str, fix: str) -> Reason:
-    if workload.kind == "Job":
-        return Reason(verdict=Verdict.REFUSED, code=code, where=where, what=what, fix=fix)
-    what = f"{what}; the {workload.kind} is accepted, but no pod of these is ever made"
+def _never(code: str, where: str, what: str, fix: str) -> Reason:
     return Reason(verdict=Verdict.NEVER, code=code, where=where, what=what, fix=fix)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from environment.admission.cluster import Cluster, ClusterQueue
 from environment.admission.flavors import selects
-from environment.admission.manifest import Workload
-from environment.admission.refusals import QUEUE_LABEL
+from environment.admission.manifest import QUEUE_LABEL, Workload
 from environment.admission.result import Reason, Verdict
 from environment.names import LOCAL_QUEUE
 

@@ -172,8 +172,6 @@ def _hosts(pods: PodSet, shape: Shape) -> Iterator[Reason]:
             "its pods have no completion index, by which the hosts of a slice know each other",
             "set completionMode: Indexed",
         )
-    elif pods.completions is None and pods.sized_by.startswith("parallelism"):
-        yield _never("no-completions", pods.name, "an Indexed Job must say its completions", f"set {right}")
 
 
 def _never(code: str, where: str, what: str, fix: str) -> Reason:

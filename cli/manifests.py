@@ -1,0 +1,111 @@
+"""Manifests from files, folders and standard input: every document, and what is wrong with those that are none."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_MAX_BYTES = 4 << 20
+_SUFFIXES = (".yaml", ".yml", ".json")  # what `kubectl apply -f FOLDER` takes, too
+_START = re.compile(r"^---(?=\s|$)", re.MULTILINE)
+_NO_DOCUMENT = re.compile(r"(\s*([%#].*)?\n?)*")  # directives and comments
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document:
+    """One document, or why there is none: `problem` is one line for the person who named the file."""
+
+    file: str
+    number: int = 0  # in the file, from 1
+    value: Any = None
+    problem: str = ""
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that is there twice: of the two, YAML readers keep the last and say nothing."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen: set[str] = set()
+        for key, _ in node.value:
+            name = key.value if isinstance(key, yaml.ScalarNode) else ""
+            if name in seen:
+                raise yaml.MarkedYAMLError(problem=f"'{name}' is there twice; keep one", problem_mark=key.start_mark)
+            seen |= {name} - {""}
+        return node
+
+
+class _BadFile(ValueError):
+    """The file cannot be read; the text is one line."""
+
+
+def documents(name: str) -> Iterator[Document]:
+    """All that a file, a folder's files or, for "-", standard input holds; of a List, what is in it."""
+    if name != "-" and Path(name).is_dir():
+        files = sorted(file for file in Path(name).iterdir() if file.suffix in _SUFFIXES and file.is_file())
+        if not files:
+            yield Document(file=name, problem=f"holds no file that ends with {', '.join(_SUFFIXES)}")
+        for file in files:
+            yield from documents(str(file))
+        return
+    try:
+        text = _read(name)
+    except _BadFile as error:
+        yield Document(file=name, problem=str(error))
+        return
+    number = 0
+    for line, chunk in _chunks(text):
+        try:
+            found = [each for each in yaml.load_all(chunk, Loader=_Loader) if each is not None]
+        except (yaml.YAMLError, RecursionError, ValueError) as error:
+            mark = getattr(error, "problem_mark", None)
+            where = f", line {line + mark.line + 1}" if mark else ""
+            what = getattr(error, "problem", None) or str(error)[:100]
+            yield Document(file=name, problem=f"is not YAML{where}: {what}")
+        else:
+            for item in (item for each in found for item in _items(each)):
+                number += 1
+                yield Document(file=name, number=number, value=item)
+
+
+def _read(name: str) -> str:
+    try:
+        if name == "-":
+            raw = sys.stdin.buffer.read(_MAX_BYTES + 1) if sys.stdin else b""
+        else:
+            with Path(name).open("rb") as stream:
+                raw = stream.read(_MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise _BadFile("there is no such file") from None
+    except (OSError, ValueError) as error:
+        raise _BadFile(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if len(raw) > _MAX_BYTES:
+        raise _BadFile("is larger than 4 MiB; that is no manifest")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _BadFile(f"is not UTF-8 (byte {error.start})") from None
+
+
+def _chunks(text: str) -> Iterator[tuple[int, str]]:
+    """Each document's text and the line it begins on, from 0, so that one that is not YAML hides no other."""
+    starts = [match.start() for match in _START.finditer(text)]
+    bounds = [0, *starts, len(text)]
+    for start, end in pairwise(bounds):
+        chunk = text[start:end]
+        if not _NO_DOCUMENT.fullmatch(chunk):
+            yield text.count("\n", 0, start), chunk
+
+
+def _items(document: object) -> list[object]:
+    """What is in a List, as `kubectl get -o yaml` writes it; anything else is itself."""
+    if isinstance(document, dict) and document.get("kind") == "List" and isinstance(document.get("items"), list):
+        return list(document["items"])
+    return [document]

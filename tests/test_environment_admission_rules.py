@@ -1,0 +1,144 @@
+"""Every rule has a manifest that breaks it alone, and whose answer changes once the rule is taken out."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from environment.admission import Explanation, Verdict, explain, rulebook
+from environment.admission.rulebook import RULES
+from environment.admission.rules import Rule
+from tests.admission_cases import CASES, Object, RuleCase, codes_of, fleet, manifest_of, rule_cases
+from tests.admission_rules_table import PAGE, page
+
+NAMES = sorted(path.stem for path in CASES.glob("*.yaml"))
+
+
+def _explained(case: RuleCase) -> Explanation:
+    return explain(fleet(), case.manifest())
+
+
+@pytest.mark.parametrize("case", rule_cases(), ids=str)
+def test_a_manifest_with_one_mistake_gets_that_answer_alone(case: RuleCase) -> None:
+    found = _explained(case)
+    text = "\n".join(found.lines())
+    assert sorted(set(codes_of(found))) == sorted({case.code, *case.also}), text
+    assert case.says in text
+
+
+@pytest.mark.parametrize("name", sorted({case.of for case in rule_cases()}))
+def test_what_a_rule_is_tried_on_breaks_none_before(name: str) -> None:
+    assert set(codes_of(explain(fleet(), manifest_of(name)))) <= {"autoscaling"}
+
+
+@cache
+def _broken() -> tuple[tuple[str, Object, frozenset[str]], ...]:
+    """Of every case and every manifest beside them: its kind, itself, and the codes of its answer."""
+    manifests = [case.manifest() for case in rule_cases()] + [manifest_of(name) for name in NAMES]
+    return tuple((each["kind"], each, frozenset(codes_of(explain(fleet(), each)))) for each in manifests)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.code}-{rule.source}")
+def test_without_the_rule_the_answer_to_its_manifest_is_another(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
+    if rule.code in ("too-many-worker-groups", "too-many-pod-sets"):
+        return  # test_kueue_takes_eighteen_kinds_of_pods
+    broken = _broken()
+    monkeypatch.setattr(rulebook, "RULES", tuple(each for each in RULES if each is not rule))
+    for kind, manifest, codes in broken:
+        if kind in rule.kinds and rule.code in codes and rule.code not in codes_of(explain(fleet(), manifest)):
+            return
+    pytest.fail(f"no manifest of tests/admission is red without {rule.code} of {rule.source}")
+
+
+def test_the_page_of_rules_is_what_they_are() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run python -m tests.admission_rules_table"
+
+
+def test_rules_differ_by_code_and_source() -> None:
+    assert len({(rule.code, rule.source) for rule in RULES}) == len(RULES)
+
+
+def test_what_the_webhooks_fill_in_is_not_missing() -> None:
+    manifest = manifest_of("jobset-one-slice")
+    manifest["spec"]["failurePolicy"] = {
+        "maxRestarts": 3,
+        "rules": [{"action": "FailJobSet"}, {"action": "FailJobSet"}],
+    }
+    del manifest["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["restartPolicy"]
+    manifest["spec"]["network"] = {"enableDNSHostnames": True}
+    manifest["spec"]["volumeClaimPolicies"] = []
+    found = explain(fleet(), manifest)
+    assert (found.verdict, codes_of(found)) == (Verdict.ADMITTED, [])
+
+
+def test_one_mistake_does_not_hide_the_others() -> None:
+    """Of the API server, the schema, JobSet, Kueue and GKE at once."""
+    manifest = manifest_of("jobset-one-slice")
+    job = manifest["spec"]["replicatedJobs"][0]
+    manifest["metadata"]["labels"]["kueue.x-k8s.io/max-exec-time-seconds"] = "long"
+    manifest["spec"]["coordinator"] = {"replicatedJob": "nobody"}
+    job["replcas"] = 1
+    job["template"]["spec"]["parallelism"] = job["template"]["spec"]["completions"] = 2
+    job["template"]["spec"]["template"]["spec"]["priorityClassName"] = "high"
+    found = explain(fleet(), manifest)
+    assert found.verdict == Verdict.REFUSED
+    assert sorted(codes_of(found)) == [
+        *("coordinator", "hosts-per-slice", "max-time", "unknown-field", "unknown-priority-class"),
+    ]
+
+
+def test_a_misspelt_field_counts_for_what_it_was_meant_to_be() -> None:
+    manifest = manifest_of("jobset-one-slice")
+    job = manifest["spec"]["replicatedJobs"][0]["template"]["spec"]
+    job["paralelism"] = job.pop("parallelism")
+    assert codes_of(explain(fleet(), manifest)) == ["unknown-field"]
+
+
+def test_a_number_in_quotes_counts_as_the_number() -> None:
+    manifest = manifest_of("jobset-one-slice")
+    manifest["spec"]["replicatedJobs"][0]["template"]["spec"]["parallelism"] = "4"
+    assert codes_of(explain(fleet(), manifest)) == ["wrong-type"]
+
+
+def test_a_workload_made_beforehand_is_found_among_the_objects() -> None:
+    manifest = manifest_of("job-cpu")
+    manifest["metadata"]["labels"]["kueue.x-k8s.io/prebuilt-workload-name"] = "mine"
+    workload = {"kind": "Workload", "metadata": {"name": "mine", "namespace": manifest["metadata"]["namespace"]}}
+    assert codes_of(explain([*fleet(), workload], manifest)) == []
+
+
+def test_a_priority_class_that_is_made_is_known_and_gives_the_priority() -> None:
+    manifest = manifest_of("job-cpu")
+    manifest["spec"]["template"]["spec"]["priorityClassName"] = "mine"
+    found = explain([*fleet(), {"kind": "PriorityClass", "metadata": {"name": "mine"}, "value": 7}], manifest)
+    assert (codes_of(found), found.priority) == ([], 7)
+
+
+def _groups(count: int) -> list[Object]:
+    template = {"spec": {"containers": [{"name": "a", "image": "a"}]}}
+    return [{"groupName": f"g{number}", "template": template} for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "code"),
+    [
+        ("raycluster-two-slices", 17, ""),
+        ("raycluster-two-slices", 18, "too-many-worker-groups"),
+        ("rayjob-one-slice", 16, ""),
+        ("rayjob-one-slice", 17, "too-many-pod-sets"),
+        ("rayjob-one-slice", 18, "too-many-worker-groups"),
+        ("jobset-one-slice", 18, ""),
+        ("jobset-one-slice", 19, "too-many-pod-sets"),
+    ],
+)
+def test_kueue_takes_eighteen_kinds_of_pods(name: str, count: int, code: str) -> None:
+    """Of KubeRay's the head and the submitter are two."""
+    manifest = manifest_of(name)
+    spec = manifest["spec"]
+    if manifest["kind"] == "JobSet":
+        template = {"spec": {"template": {"spec": {"containers": [{"name": "a", "image": "a"}]}}}}
+        spec["replicatedJobs"] = [{"name": f"j{number}", "template": template} for number in range(count)]
+    else:
+        (spec if manifest["kind"] == "RayCluster" else spec["rayClusterSpec"])["workerGroupSpecs"] = _groups(count)
+    assert codes_of(explain(fleet(), manifest)) == ([code] if code else [])
