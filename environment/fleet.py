@@ -52,7 +52,7 @@ class PoolGroup:
     capacity: CapacityMode = CapacityMode.ON_DEMAND
     reservation: str = ""  # as a node pool's reservation affinity names it, with its block if one is given
     autoscaled: bool = False  # each node pool has 0 or all of its hosts, as pods need them
-    max_run_seconds: int | None = None  # when Dynamic Workload Scheduler takes the hosts back; None: after its 7 days
+    max_run_seconds: int | None = None  # when Dynamic Workload Scheduler takes the hosts back; None: it gives none
 
     @property
     def node_pools(self) -> tuple[str, ...]:

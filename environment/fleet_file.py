@@ -224,7 +224,7 @@ def _group(reader: _Reader, name: str, value: Value, settings: Settings) -> Pool
         capacity=capacity,
         reservation=_affinity(said),
         autoscaled=said.get("autoscaled", capacity.comes_and_goes),
-        max_run_seconds=hours * 3600 if hours else None,
+        max_run_seconds=(hours or _LONGEST_RUN_HOURS) * 3600 if capacity.comes_and_goes else None,
     )
 
 

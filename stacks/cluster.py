@@ -57,6 +57,10 @@ from stacks.base import EnvironmentStack
 # Access is decided by IAM, not by scopes. https://cloud.google.com/kubernetes-engine/docs/how-to/access-scopes
 OAUTH_SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
 
+# Google adds labels of its own to those that a pool is given, and a read returns them all: each deploy would take them
+# away. Ours never changes in a pool: its value is in the pool's name.
+NODE_LABELS = "node_config[0].labels"
+
 MONITORED_COMPONENTS = ["SYSTEM_COMPONENTS", "STORAGE", "POD", "JOBSET", "KUBELET", "CADVISOR"]
 
 CPU_DISK_GB = 100
@@ -215,7 +219,7 @@ class Cluster(EnvironmentStack):
                 workload_metadata_config=ContainerNodePoolNodeConfigWorkloadMetadataConfig(mode="GKE_METADATA"),
             ),
             # Changing the first size of a pool replaces it; the autoscaler owns the size afterwards.
-            lifecycle=TerraformResourceLifecycle(ignore_changes=["initial_node_count"]),
+            lifecycle=TerraformResourceLifecycle(ignore_changes=[NODE_LABELS, "initial_node_count"]),
             timeouts=ContainerNodePoolTimeouts(create="60m", update="60m", delete="60m"),
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cdktf import TerraformResourceLifecycle
 from cdktf_cdktf_provider_kubernetes.manifest import (
     Manifest,
     ManifestFieldManager,
@@ -27,6 +28,10 @@ ORDER: dict[str, tuple[str, ...]] = {
     "ClusterQueue": ("ResourceFlavor", "AdmissionCheck"),
     "LocalQueue": ("ClusterQueue",),
 }
+
+# Kueue keeps an object of these kinds for as long as a ClusterQueue names it. Terraform would delete it, and wait for
+# that, before it updates the queue; of what it creates before it destroys, it updates the queue first.
+HELD_BY_QUEUES = ("ResourceFlavor", "ProvisioningRequestConfig", "AdmissionCheck")
 
 
 class Queues(ClusterUser):
@@ -71,6 +76,9 @@ class Queues(ClusterUser):
             wait=wait,
             # A drain that was given up leaves its stopPolicy and cohort behind; the next deploy takes them back.
             field_manager=ManifestFieldManager(name="tpuenv", force_conflicts=True),
+            lifecycle=(
+                TerraformResourceLifecycle(create_before_destroy=True) if manifest["kind"] in HELD_BY_QUEUES else None
+            ),
             depends_on=after,
         )
 

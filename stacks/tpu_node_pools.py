@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cdktf import TerraformResourceLifecycle
+from cdktf import TerraformResource, TerraformResourceLifecycle
 from cdktf_cdktf_provider_google.compute_resource_policy import (
     ComputeResourcePolicy,
     ComputeResourcePolicyWorkloadPolicy,
@@ -21,6 +21,7 @@ from cdktf_cdktf_provider_google.container_node_pool import (
     ContainerNodePoolPlacementPolicy,
     ContainerNodePoolQueuedProvisioning,
     ContainerNodePoolTimeouts,
+    ContainerNodePoolUpgradeSettings,
 )
 from constructs import Construct
 
@@ -28,7 +29,7 @@ from environment import CapacityMode, Environment, PoolGroup
 from environment.addresses import MAX_PODS_TPU
 from environment.names import POOL_GROUP_LABEL
 from stacks.base import EnvironmentStack
-from stacks.cluster import OAUTH_SCOPES
+from stacks.cluster import NODE_LABELS, OAUTH_SCOPES
 
 TPU_DISK_GB = 100
 
@@ -44,37 +45,64 @@ class TpuNodePools(EnvironmentStack):
     def __init__(self, scope: Construct, id_: str, *, environment: Environment) -> None:
         super().__init__(scope, id_, environment=environment)
         for group in environment.groups:
-            placement = self._placement(group)
+            placement, shape = self._placement(group), self._shape(group)
             for pool in group.node_pools:
-                self._node_pool(pool, group, placement)
+                self._node_pool(pool, group, placement, shape)
         self.output(
             "node_pools", [pool for group in environment.groups for pool in group.node_pools], "A node pool a slice"
         )
 
+    def _shape(self, group: PoolGroup) -> TerraformResource:
+        """What of a slice cannot be changed in place: a change of it replaces the group's pools.
+
+        google 6.50.0 plans it as an update, and its update code sends no topology at all, so Google refuses the size
+        that does not fit the old one. It is itself replaced and not updated, because Terraform then deletes the pools
+        first: after a deploy that stopped half-way, the next one still knows which pools have the old shape. When it
+        is new, beside pools that were there before it, nothing is replaced.
+        """
+        shape = TerraformResource(self, f"{group.name}-shape", terraform_resource_type="terraform_data")
+        machine_type = group.slice.machine_type
+        shape.add_override(
+            "triggers_replace",
+            {
+                "machine_type": machine_type.name,
+                "disk_type": machine_type.boot_disk,
+                "topology": group.slice.topology,
+                "hosts": group.slice.hosts,
+                "zone": group.zone,
+            },
+        )
+        return shape
+
     def _placement(self, group: PoolGroup) -> ContainerNodePoolPlacementPolicy | None:
         """Multi-host slices are placed as one; a single host must not name a topology.
 
-        tpu7x takes a workload policy, named here beside COMPACT and the topology as cluster-toolkit does: not verified
-        on GKE.
+        tpu7x is refused with a compact placement and takes a workload policy in its place. The provider requires a
+        type; GKE keeps none with such a policy, so anything but an empty one would be a change at every deploy.
+        https://github.com/vllm-project/ci-infra/pull/547, seen on a live cluster
         """
         if not group.slice.multi_host:
             return None
-        policy_name = None
-        if group.slice.needs_workload_policy:
-            policy_name = ComputeResourcePolicy(
-                self,
-                f"workload-policy-{group.name}",
-                name=self.environment.names.workload_policy(group.name),
-                region=self.environment.settings.region,
-                workload_policy=ComputeResourcePolicyWorkloadPolicy(
-                    type="HIGH_THROUGHPUT", accelerator_topology=group.slice.topology
-                ),
-            ).name
-        return ContainerNodePoolPlacementPolicy(
-            type="COMPACT", tpu_topology=group.slice.topology, policy_name=policy_name
+        if not group.slice.needs_workload_policy:
+            return ContainerNodePoolPlacementPolicy(type="COMPACT", tpu_topology=group.slice.topology)
+        policy = ComputeResourcePolicy(
+            self,
+            f"workload-policy-{group.name}",
+            name=self.environment.names.workload_policy(group.name),
+            region=self.environment.settings.region,
+            workload_policy=ComputeResourcePolicyWorkloadPolicy(
+                type="HIGH_THROUGHPUT", accelerator_topology=group.slice.topology
+            ),
         )
+        return ContainerNodePoolPlacementPolicy(type="", tpu_topology=group.slice.topology, policy_name=policy.name)
 
-    def _node_pool(self, name: str, group: PoolGroup, placement: ContainerNodePoolPlacementPolicy | None) -> None:
+    def _node_pool(
+        self,
+        name: str,
+        group: PoolGroup,
+        placement: ContainerNodePoolPlacementPolicy | None,
+        shape: TerraformResource,
+    ) -> None:
         ContainerNodePool(
             self,
             name,
@@ -91,6 +119,12 @@ class TpuNodePools(EnvironmentStack):
             ),
             node_config=self._node_config(group),
             timeouts=ContainerNodePoolTimeouts(create=TIMEOUT, update=TIMEOUT, delete=TIMEOUT),
+            upgrade_settings=_upgrades(group),
+            lifecycle=TerraformResourceLifecycle(
+                replace_triggered_by=[f"terraform_data.{shape.friendly_unique_id}"],
+                # An autoscaler owns the size after the first, and a change of the first size would replace the pool.
+                ignore_changes=[NODE_LABELS, *(["initial_node_count"] if group.autoscaled else [])],
+            ),
             **_size(group),
         )
 
@@ -114,10 +148,7 @@ class TpuNodePools(EnvironmentStack):
 
 
 def _size(group: PoolGroup) -> dict[str, Any]:
-    """A slice is all of its hosts or none. GKE refuses the `total_` limits for slices, so the zone's are given.
-
-    Changing the first size of a pool replaces it, and an autoscaler owns the size afterwards.
-    """
+    """A slice is all of its hosts or none. GKE refuses the `total_` limits for slices, so the zone's are given."""
     if not group.autoscaled:
         return {"node_count": group.slice.hosts}
     return {
@@ -125,8 +156,17 @@ def _size(group: PoolGroup) -> dict[str, Any]:
         "autoscaling": ContainerNodePoolAutoscaling(
             min_node_count=0, max_node_count=group.slice.hosts, location_policy="ANY"
         ),
-        "lifecycle": TerraformResourceLifecycle(ignore_changes=["initial_node_count"]),
     }
+
+
+def _upgrades(group: PoolGroup) -> ContainerNodePoolUpgradeSettings | None:
+    """Google upgrades a host by making another one first, for which a reservation that is as large as the slices has
+    no room. The hosts of a slice of many are all recreated at once, so that this is for single ones.
+    https://cloud.google.com/kubernetes-engine/docs/how-to/node-upgrades-quota
+    """
+    if group.capacity is not CapacityMode.RESERVATION or group.slice.multi_host:
+        return None
+    return ContainerNodePoolUpgradeSettings(max_surge=0, max_unavailable=1)
 
 
 def _reservation(group: PoolGroup) -> ContainerNodePoolNodeConfigReservationAffinity | None:

@@ -120,8 +120,9 @@ def test_hosts_of_dynamic_workload_scheduler_come_and_go(mode: str) -> None:
     text = f"type: v6e-16, slices: 1, capacity: {mode}"
     assert [group.autoscaled for group in with_fleet(one_group(text)).groups] == [True]
     assert [group.autoscaled for group in with_fleet(one_group(f"{text}, autoscaled: true")).groups] == [True]
-    (group,) = with_fleet(one_group(f"{text}, max_run_hours: 168")).groups
-    assert group.max_run_seconds == 7 * 24 * 3600
+    for said, hours in (("", 168), (", max_run_hours: 24", 24)):
+        (group,) = with_fleet(one_group(text + said)).groups
+        assert group.max_run_seconds == hours * 3600, "GKE's own default is a week, and it is written out"
 
 
 @pytest.mark.parametrize("type_", ["v5litepod-16", "v5p-128", "v6e-16", "tpu7x-128", "ct5lp-hightpu-8t-2x4"])

@@ -54,6 +54,10 @@ def holders(api: Api, body: Object) -> Iterator[str]:
         for queue in _of_kind(api, "ClusterQueue"):
             if name in _flavors(queue):
                 yield f"ClusterQueue {queue['metadata']['name']} uses it; finalizer {IN_USE} stays until that changes"
+    elif kind == "AdmissionCheck":
+        for queue in _of_kind(api, "ClusterQueue"):
+            if name in _checks(queue):
+                yield f"ClusterQueue {queue['metadata']['name']} uses it; finalizer {IN_USE} stays until that changes"
     elif kind == "Namespace" and not webhooks.installed(api, "kueue"):
         for item in api.everything():
             if item["metadata"].get("namespace") == name and item.get("kind") in JOB_KINDS and _is_managed(item):
@@ -254,6 +258,11 @@ def _admitted_by(workload: Object) -> str:
 def _flavors(queue: Object) -> list[str]:
     groups = queue.get("spec", {}).get("resourceGroups", [])
     return [flavor["name"] for group in groups for flavor in group.get("flavors", [])]
+
+
+def _checks(queue: Object) -> list[str]:
+    checks = queue.get("spec", {}).get("admissionChecksStrategy", {}).get("admissionChecks", [])
+    return [check["name"] for check in checks]
 
 
 def _full_name(body: Object) -> str:

@@ -83,6 +83,7 @@ class GoogleKind:
     merges       creating what exists already is no error (a member of a role, a service that is on)
     exists       Google's words where it is one
     gone         what else goes with it
+    stored       what the server keeps of what Terraform gave it, if that differs: a refresh finds it
     replaced_by  attributes whose change forces replacement only sometimes (`CustomizeDiff`)
     """
 
@@ -99,6 +100,7 @@ class GoogleKind:
     merges: bool = False
     exists: str = "The resource '{name}' already exists"
     gone: Callable[[Change], None] = lambda _: None
+    stored: Callable[[Change, Attributes], Attributes] = lambda _change, given: given
     replaced_by: Callable[[Attributes, Attributes], list[planning.Path]] = lambda _prior, _planned: []
 
     def forces(self, prior: Attributes, planned: Attributes) -> list[planning.Path]:
@@ -209,7 +211,7 @@ class GoogleKind:
         decided = server_values(change) | self.computed(change)
         settled = planning.settle(block, planning.overlay(change.planned, decided))
         kept = {name: value for name, value in settled.items() if name not in self._only_in_state(block)}
-        cloud.put(self.type_, change.name, kept)
+        cloud.put(self.type_, change.name, self.stored(change, kept))
         return settled
 
     def _only_in_state(self, block: Block) -> list[str]:

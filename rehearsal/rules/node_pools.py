@@ -14,7 +14,7 @@ from rehearsal.rules.gke import (
     zones_are_in_the_region,
 )
 from rehearsal.rules.google import ApiError, Change, GoogleKind, one
-from rehearsal.rules.tpu import SHAPES, is_tpu, slice_is_whole
+from rehearsal.rules.tpu import SHAPES, hosts_stay_what_they_are, is_tpu, slice_is_whole
 
 # Boot disks of machine families that take hyperdisk only.
 # https://cloud.google.com/compute/docs/disks/hyperdisks#machine-type-support
@@ -57,20 +57,6 @@ def size_is_given_once(change: Change) -> None:
     high = scaling.get("max_node_count") or scaling.get("total_max_node_count") or 0
     if scaling and (high < 1 or low > high):
         raise ApiError(400, f"Invalid autoscaling limits: minimum {low}, maximum {high}.", "badRequest")
-
-
-def slice_keeps_its_size(change: Change) -> None:
-    """A multi-host TPU slice cannot be resized.
-
-    https://cloud.google.com/kubernetes-engine/docs/concepts/tpus#multi-host
-    """
-    if change.prior is None or not one(change.prior, "placement_policy").get("tpu_topology"):
-        return
-    before, after = change.prior.get("node_count"), change.values.get("node_count")
-    if isinstance(after, int) and before != after:
-        raise ApiError(
-            400, f"A multi-host TPU slice node pool cannot be resized from {before} to {after} nodes.", "badRequest"
-        )
 
 
 def pods_per_node_are_possible(change: Change) -> None:
@@ -124,6 +110,24 @@ def pool_values(change: Change) -> Attributes:
     }
 
 
+# Dynamic Workload Scheduler takes machines back after seven days, if not earlier.
+# https://cloud.google.com/kubernetes-engine/docs/concepts/dws
+_LONGEST_RUN = "604800s"
+
+# Google gives nodes labels of its own, and a read returns them among ours. Which ones depends on what a pool uses:
+# terraform-google-modules/terraform-google-kubernetes-engine issue 252 has this one. cluster-toolkit ignores all.
+GOOGLES_LABELS = {"sandbox.gke.io/runtime": "gvisor"}
+
+
+def pool_as_stored(_: Change, given: Attributes) -> Attributes:
+    """With what GKE adds to the configuration of the nodes."""
+    config = dict(one(given, "node_config"))
+    config["labels"] = {**(config.get("labels") or {}), **GOOGLES_LABELS}
+    if config.get("flex_start") and not config.get("max_run_duration"):
+        config["max_run_duration"] = _LONGEST_RUN
+    return {**given, "node_config": [config]}
+
+
 KINDS = (
     GoogleKind(
         type_=POOL,
@@ -140,11 +144,12 @@ KINDS = (
             identity_needs_the_cluster,
             size_is_given_once,
             pods_per_node_are_possible,
+            hosts_stay_what_they_are,
             slice_is_whole,
-            slice_keeps_its_size,
             pods_range_exists,
             addresses_are_left,
         ),
         computed=pool_values,
+        stored=pool_as_stored,
     ),
 )

@@ -96,21 +96,34 @@ def _zone(pool: Attributes) -> None:
 def _multi_host(change: Change, shape: Shape, topology: str, machine_type: str) -> None:
     pool = change.values
     if topology == shape.single_host:
+        # AI-Hypercomputer/xpk pull request 825; "intented" is Google's.
         raise ApiError(
             400,
-            f"TPU topology {topology} of machine type {machine_type} is a single host; a single-host TPU node pool must"
-            " not set a TPU topology.",
+            "TPU topology can't be specified with single-host TPU slice pool; please remove the tpu_topology from the"
+            " node pool creation request if the node pool is intented to run with single-host TPU slice nodes.",
             "badRequest",
         )
     if not shape.allows(topology):
         raise ApiError(400, f"Invalid TPU topology {topology} for machine type {machine_type}.", "badRequest")
-    if one(pool, "placement_policy").get("type") != "COMPACT":
-        raise ApiError(400, "TPU topology requires a placement policy of type COMPACT.", "badRequest")
     if one(pool, "upgrade_settings").get("strategy") == "BLUE_GREEN":
         raise ApiError(400, "Blue-green upgrades are not supported with compact placement.", "badRequest")
     _size(pool, shape.hosts(topology), topology)
     if shape.workload_policy:
-        _workload_policy(change, topology)
+        _workload_policy(change, topology, machine_type)
+    elif one(pool, "placement_policy").get("type") != "COMPACT":
+        raise ApiError(400, "TPU topology requires a placement policy of type COMPACT.", "badRequest")
+
+
+def hosts_stay_what_they_are(change: Change) -> None:
+    """A TPU pool has its machines for good: GKE's own migration to other ones makes no slice of another shape.
+
+    The words are not Google's, whose are not known.
+    """
+    before, after = (str(one(pool, "node_config").get("machine_type") or "") for pool in (change.prior, change.values))
+    if is_tpu(before) and before != after:
+        raise ApiError(
+            400, f"Machine type of a TPU node pool cannot be updated from {before} to {after}.", "badRequest"
+        )
 
 
 def _size(pool: Attributes, hosts: int, topology: str) -> None:
@@ -136,12 +149,19 @@ def _size(pool: Attributes, hosts: int, topology: str) -> None:
         raise ApiError(400, f"Node count {size} {words}", "badRequest")
 
 
-def _workload_policy(change: Change, topology: str) -> None:
-    """Ironwood slices of several hosts are placed by a workload policy for the same topology.
+def _workload_policy(change: Change, topology: str, machine_type: str) -> None:
+    """Ironwood slices of several hosts are placed by a workload policy for the same topology, and by nothing else.
 
-    https://cloud.google.com/kubernetes-engine/docs/how-to/tpu-ironwood
+    https://cloud.google.com/kubernetes-engine/docs/how-to/tpu-ironwood; vllm-project/ci-infra pull request 547
     """
     pool = change.values
+    if one(pool, "placement_policy").get("type"):
+        raise ApiError(
+            400,
+            f"Creation of a managed instance group with {machine_type} machine type with placement policy is not"
+            " supported. Use workload policy instead.",
+            "badRequest",
+        )
     given = one(pool, "placement_policy").get("policy_name")
     if not given:
         raise ApiError(

@@ -134,7 +134,7 @@ class Played:
                 item.google = self.settings["google"]
                 item.state = self._refreshed(item.address)
                 self.resources[item.address] = item
-                self.apply(item)
+                self.apply(item, ignoring=True)
             waiting = [item for item in waiting if item not in ready]
 
     def _refreshed(self, address: str) -> dict[str, Value] | None:
@@ -174,13 +174,16 @@ class Played:
             client = dataclasses.replace(client, settings=item.google)
         return client, found.kinds[item.type_], found.schemas.resources[item.type_], found
 
-    def apply(self, item: Resource) -> dict[str, Value]:
-        """Create the resource, or update or replace it; the new state."""
+    def apply(self, item: Resource, *, ignoring: bool = False) -> dict[str, Value]:
+        """Create the resource, or update or replace it; the new state. What its lifecycle ignores counts if not
+        `ignoring`.
+        """
         if item.type_ == "terraform_data":
             item.state = dict(item.config)
             return item.state
         client, kind, block, found = self._parts(item)
         config = complete(block, self._evaluate(_without_meta(item.config)))
+        config = _kept(item.config, config, item.state) if ignoring else config
         planned, replaced = found.plan(client, kind, block, item.state, proposed(block, item.state, config), config)
         if item.state is not None and replaced:
             self.destroy(item)
@@ -195,7 +198,10 @@ class Played:
         return item.state
 
     def plan(self, address: str, **changes: Any) -> tuple[dict[str, Value], list[planning.Path]]:
-        """Refresh, and plan with `changes` of the configuration: the planned value and what forces replacement."""
+        """Refresh, and plan with `changes` of the configuration: the planned value and what forces replacement.
+
+        What the lifecycle ignores is ignored where nothing is to change.
+        """
         item = self.resources[address]
         client, kind, block, found = self._parts(item)
         assert item.state is not None
@@ -203,12 +209,13 @@ class Played:
         if prior is not None and planning.same(block, prior, item.state):
             prior = item.state
         config = complete(block, self._evaluate(_without_meta(_changed(item.config, changes))))
+        config = config if changes else _kept(item.config, config, prior)
         return found.plan(client, kind, block, prior, proposed(block, prior, config), config)
 
     def unchanged(self, address: str) -> bool:
-        """Whether a refresh finds no drift and a plan nothing to do."""
-        state = self.resources[address].state
-        return self.read(address) == state and self.plan(address)[0] == state
+        """Whether a refresh finds no drift but in what is ignored, and a plan nothing to do."""
+        item, found = self.resources[address], self.read(address)
+        return _kept(item.config, found, item.state) == item.state and self.plan(address)[0] == found
 
     def change(self, address: str, **changes: Any) -> dict[str, Value]:
         """Edit the configuration of an applied resource and apply it."""
@@ -285,6 +292,20 @@ class Played:
 
 def _without_meta(config: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in config.items() if key not in ("depends_on", "lifecycle", "provider", "//")}
+
+
+def _kept(config: dict[str, Any], values: Any, prior: Any) -> Any:
+    """`values` with those of `prior` under the paths of `ignore_changes`: "node_config[0].labels"."""
+    if prior is None or values is None:
+        return values
+    out = copy.deepcopy(values)
+    for path in config.get("lifecycle", {}).get("ignore_changes", []):
+        *way, last = [int(step) if step.isdigit() else step for step in re.findall(r"\w+", path)]
+        inside, before = out, prior
+        for step in way:
+            inside, before = inside[step], before[step]
+        inside[last] = before[last]
+    return out
 
 
 def _needs(item: Resource) -> set[str]:

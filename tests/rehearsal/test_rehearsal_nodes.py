@@ -6,6 +6,7 @@ import environment
 from environment.nodes import MACHINE_LABEL, POOL_LABEL, SPOT_LABEL, ZONE_LABEL, node_objects
 from rehearsal.kubernetes.nodes import POOL, nodes
 from rehearsal.rules.google import one
+from rehearsal.rules.node_pools import GOOGLES_LABELS
 from tests.rehearsal.conftest import FLEET
 from tests.rehearsal.played import Played
 from tests.synthesis import HERE
@@ -20,7 +21,7 @@ def test_every_node_pool_has_the_labels_that_are_told_of_it(fleet: Played) -> No
     made = {each.pool: each for each in nodes(fleet.cloud, cluster.name)}
     assert told.keys() == made.keys()
     for name, labels in told.items():
-        assert labels.items() >= made[name].labels.items()
+        assert labels.items() >= made[name].labels.items() - GOOGLES_LABELS.items()
         there = {POOL_LABEL: name, ZONE_LABEL: made[name].zone, MACHINE_LABEL: made[name].machine_type}
         assert labels.items() >= there.items()
         pool = fleet.cloud.get(POOL, f"{cluster.name}/nodePools/{name}") or {}

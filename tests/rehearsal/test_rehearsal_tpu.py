@@ -30,7 +30,7 @@ PLACED = [{"type": "COMPACT", "tpu_topology": "4x4"}]
             {"node_count": None, "initial_node_count": 2, "autoscaling": [{"min_node_count": 0, "max_node_count": 4}]},
             "Initial node count 2 is not a valid size",
         ),
-        ({"placement_policy__tpu_topology": "2x2"}, "is a single host; a single-host TPU node pool must not set"),
+        ({"placement_policy__tpu_topology": "2x2"}, "TPU topology can't be specified with single-host TPU slice pool"),
         ({"placement_policy__tpu_topology": "4x6"}, "Invalid TPU topology 4x6 for machine type ct6e-standard-4t"),
         ({"placement_policy__tpu_topology": "4x4x4"}, "Invalid TPU topology 4x4x4"),
         ({"placement_policy__type": "SPREAD"}, "TPU topology requires a placement policy of type COMPACT"),
@@ -111,9 +111,47 @@ def test_a_single_host_pool_has_no_topology_and_any_size(deployed: Played) -> No
         deployed.make(f"google_container_node_pool.one-{count}", like=TPU, name=f"one-{count}", **changes)
 
 
-def test_a_multi_host_slice_keeps_its_size(deployed: Played) -> None:
-    with pytest.raises(Refusal, match=r"Node count 8 is not a valid size|cannot be resized from 4 to 8"):
-        deployed.change(TPU, node_count=8)
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"node_count": 8, "placement_policy__tpu_topology": "4x8"},
+            "Node count 8 is not a valid size of TPU pod slice with topology 4x4; it must be 4",
+        ),
+        (
+            {
+                "node_config__machine_type": "ct5p-hightpu-4t",
+                "node_config__disk_type": "pd-balanced",
+                "placement_policy__tpu_topology": "2x2x4",
+            },
+            "Machine type of a TPU node pool cannot be updated from ct6e-standard-4t to ct5p-hightpu-4t",
+        ),
+    ],
+)
+def test_gke_refuses_to_make_another_slice_of_one_that_exists(
+    deployed: Played, changes: dict[str, object], words: str
+) -> None:
+    with pytest.raises(Refusal, match=words):
+        deployed.change(TPU, **changes)
+
+
+def test_a_topology_that_is_updated_never_reaches_gke(deployed: Played) -> None:
+    cube = {
+        "node_config__machine_type": "ct5p-hightpu-4t",
+        "node_config__disk_type": "pd-balanced",
+        "placement_policy__tpu_topology": "4x4x8",
+        "node_count": 32,
+    }
+    deployed.make("google_container_node_pool.cube", like=TPU, name="cube", **cube)
+    state = deployed.change("google_container_node_pool.cube", placement_policy__tpu_topology="4x8x4")
+    assert state["placement_policy"][0]["tpu_topology"] == "4x4x8"
+
+
+def test_an_autoscaled_slice_that_is_away_may_come_back_for_good(deployed: Played) -> None:
+    autoscaled = {"node_count": None, "autoscaling": [{"min_node_count": 0, "max_node_count": 4}]}
+    deployed.make("google_container_node_pool.two", like=TPU, name="two", **autoscaled)
+    state = deployed.change("google_container_node_pool.two", autoscaling=None, node_count=4)
+    assert state["node_count"] == 4
 
 
 def test_ironwood_takes_a_workload_policy_for_its_topology(deployed: Played) -> None:
@@ -121,7 +159,7 @@ def test_ironwood_takes_a_workload_policy_for_its_topology(deployed: Played) -> 
         "name": "ironwood",
         "node_count": 2,
         "node_config__machine_type": "tpu7x-standard-4t",
-        "placement_policy": [{"type": "COMPACT", "tpu_topology": "2x2x2", "policy_name": "tpu-ironwood"}],
+        "placement_policy": [{"type": "", "tpu_topology": "2x2x2", "policy_name": "tpu-ironwood"}],
     }
     address, policy = "google_container_node_pool.ironwood", "google_compute_resource_policy.p"
     with pytest.raises(
@@ -138,6 +176,16 @@ def test_ironwood_takes_a_workload_policy_for_its_topology(deployed: Played) -> 
         deployed.destroy(policy)
     with pytest.raises(Refusal, match="A workload policy of type HIGH_THROUGHPUT is required for topology 2x2x2"):
         deployed.make("google_container_node_pool.x", like=address, name="x", placement_policy__policy_name=None)
+    with pytest.raises(Refusal, match=r"with placement policy is not supported. Use workload policy instead"):
+        deployed.make("google_container_node_pool.x", like=address, name="x", placement_policy__type="COMPACT")
+
+
+def test_gke_adds_labels_of_its_own_and_says_when_machines_go_back(deployed: Played) -> None:
+    deployed.make("google_container_node_pool.flex", like=TPU, **FLEX)
+    found = deployed.read("google_container_node_pool.flex")
+    assert found is not None
+    assert found["node_config"][0]["max_run_duration"] == "604800s"
+    assert found["node_config"][0]["labels"].keys() > {"tpuenv/pool-group"}
 
 
 def test_gke_taints_tpu_hosts_by_itself(deployed: Played) -> None:

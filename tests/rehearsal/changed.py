@@ -1,0 +1,154 @@
+"""Environments that the real Terraform deploys into a fake cloud and changes, stack by stack, without the cdktf CLI."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rehearsal.cloud import Cloud, Object
+from rehearsal.kubernetes.api import Api
+from rehearsal.rules.gke import CLUSTER, POOL
+from rehearsal.world import World
+from tests.change_cases import Described
+from tests.rehearsal.deployed import submit, workloads
+from tests.synthesis import STACKS
+
+_TABLES = ("objects", "counters", "blobs")
+_ACTIONS = {"create": "create", "update": "update", "replace": "replace", "delete": "destroy"}
+
+
+class Stopped(Exception):
+    """Terraform ended with an error; `words` is all that it said about it, in one line."""
+
+    def __init__(self, stack: str, said: str) -> None:
+        super().__init__(f"{stack}: {said}")
+        self.stack = stack
+        self.done: Mapping[str, Mapping[str, str]] = {}
+        found = [each["diagnostic"] for each in _lines(said) if each.get("type") == "diagnostic"]
+        texts = [f"{each['summary']}: {each.get('detail')}" for each in found] or [said]
+        self.words = " ".join(" ".join(texts).split())
+
+
+@dataclass
+class Deployed:
+    """Environments are deployed into one fake cloud, each once: later it is put back to how it was then.
+
+    `folder` takes what is synthesized and the copies of the cloud; `world` must be empty at first.
+    """
+
+    world: World
+    folder: Path
+    synthesized: dict[str, Path] = field(default_factory=dict)
+    kept: dict[str, Path] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._empty = _save(self.world.cloud, self.folder / "empty.db")
+
+    def output(self, described: Described) -> Path:
+        """Its stacks and manifests."""
+        if described.key not in self.synthesized:
+            self.synthesized[described.key] = described.synthesize(self.folder / f"output-{len(self.synthesized)}")
+        return self.synthesized[described.key]
+
+    def begin(self, described: Described) -> None:
+        """The environment is deployed, nothing else is, and every team has jobs on every slice that it may use."""
+        if described.key in self.kept:
+            _restore(self.world.cloud, self.kept[described.key])
+            return
+        _restore(self.world.cloud, self._empty)
+        self.deploy(described)
+        submit(self.api, self.output(described))
+        self.kept[described.key] = _save(self.world.cloud, self.folder / f"kept-{len(self.kept)}.db")
+
+    def deploy(self, described: Described) -> dict[str, Mapping[str, str]]:
+        """Stack by stack; what was done, by stack and address. Raises Stopped, which has what was done before."""
+        done: dict[str, Mapping[str, str]] = {}
+        try:
+            for stack in STACKS:
+                actions = self.plan(described, stack)
+                if actions:
+                    self.terraform(stack, "apply", "-json", "planned")
+                    done[stack] = actions
+        except Stopped as stopped:
+            stopped.done = done
+            raise
+        return done
+
+    def plan(self, described: Described, stack: str) -> dict[str, str]:
+        """What Terraform would do, by address. Raises Stopped."""
+        self._put(described, stack)
+        said = _lines(self.terraform(stack, "plan", "-json", "-out=planned"))
+        changes = [each["change"] for each in said if each.get("type") == "planned_change"]
+        return {each["resource"]["addr"]: _ACTIONS[each["action"]] for each in changes if each["action"] in _ACTIONS}
+
+    def _put(self, described: Described, stack: str) -> None:
+        """The stack's JSON, and its charts, where Terraform works."""
+        source, folder = self.output(described) / "stacks" / stack, self.world.output / "stacks" / stack
+        ready = (folder / ".terraform").exists() and _backend(folder) == _backend(source)
+        shutil.copytree(source, folder, dirs_exist_ok=True)
+        if not ready:
+            self.terraform(stack, "init", "-reconfigure")
+
+    def terraform(self, stack: str, *arguments: str) -> str:
+        """What it said. Raises Stopped."""
+        done = subprocess.run(
+            [str(self.world.folder / "terraform-recorded"), *arguments, "-no-color"],
+            cwd=self.world.output / "stacks" / stack,
+            env=self.world.environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise Stopped(stack, done.stdout + done.stderr)
+        return done.stdout
+
+    @property
+    def api(self) -> Api:
+        (cluster,) = self.world.cloud.find(CLUSTER)
+        return Api(self.world.cloud, cluster.name)
+
+    @property
+    def pools(self) -> dict[str, Object]:
+        """Every node pool, by its name."""
+        return {item.name.rsplit("/", 1)[-1]: item for item in self.world.cloud.find(POOL)}
+
+    @property
+    def running(self) -> dict[str, dict[str, Any]]:
+        """Every admitted Workload, by namespace and name."""
+        found = [each for each in workloads(self.api) if each.get("status", {}).get("admission")]
+        return {f"{each['metadata']['namespace']}/{each['metadata']['name']}": each for each in found}
+
+    @property
+    def things(self) -> dict[tuple[str, str], str]:
+        """All that exists but the states."""
+        return {key: value for key, value in self.world.cloud.snapshot().items() if not key[0].startswith("blob ")}
+
+
+def _lines(said: str) -> list[dict[str, Any]]:
+    """What Terraform says with -json. https://developer.hashicorp.com/terraform/internals/machine-readable-ui"""
+    return [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+
+
+def _backend(folder: Path) -> Any:
+    return json.loads((folder / "cdk.tf.json").read_text(encoding="utf-8"))["terraform"]["backend"]
+
+
+def _save(cloud: Cloud, path: Path) -> Path:
+    cloud._connection.execute("VACUUM INTO ?", (str(path),))
+    return path
+
+
+def _restore(cloud: Cloud, path: Path) -> None:
+    cloud._connection.execute("ATTACH DATABASE ? AS kept", (str(path),))
+    with cloud.transaction():
+        for table in _TABLES:
+            cloud._connection.execute(f"DELETE FROM main.{table}")
+            cloud._connection.execute(f"INSERT INTO main.{table} SELECT * FROM kept.{table} ORDER BY rowid")
+    cloud._connection.execute("DETACH DATABASE kept")
