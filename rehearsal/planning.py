@@ -54,7 +54,9 @@ def settle(block: Block, planned: dict[str, Value]) -> dict[str, Value]:
             out[name] = empty(attribute.type_)
     for name, nested in block.blocks.items():
         value = out.get(name)
-        if nested.nesting == "single" and value is not None:
+        if isinstance(value, Unknown) or name not in out:
+            out[name] = None if nested.nesting == "single" else []
+        elif nested.nesting == "single" and value is not None:
             out[name] = settle(nested.block, value)
         elif isinstance(value, dict):
             out[name] = {key: settle(nested.block, item) for key, item in value.items()}

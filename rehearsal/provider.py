@@ -76,7 +76,7 @@ class Provider:
         return MESSAGES["GetProviderSchemaResponse"](
             provider=schemas.to_message(self.schemas.provider),
             resource_schemas={
-                name: schemas.to_message(block, version=facts_of(name).version)
+                name: schemas.to_message(block, version=facts_of(name).version, sensitive=facts_of(name).sensitive)
                 for name, block in self.schemas.resources.items()
             },
             data_source_schemas={name: schemas.to_message(block) for name, block in self.schemas.sources.items()},

@@ -24,7 +24,9 @@ class Facts:
     sdk             whether the type is written with terraform-plugin-sdk, which fills in defaults at plan
     replaces        attributes whose change replaces the resource (`ForceNew`)
     count_replaces  blocks whose number does; what is in them does not (hashicorp/terraform-plugin-sdk issue 1314)
+    computed_blocks blocks that the server decides where nobody wrote one
     defaults        what an attribute is that nobody set
+    sensitive       attributes that Terraform does not show; a state that does not say so is planned to be updated
     forms           attributes that the state has in a form of their own (`StateFunc`): "upper" for capitals
     never_sent      attributes that are planned in place and that no update sends to the API
     """
@@ -33,6 +35,8 @@ class Facts:
     sdk: bool = False
     replaces: tuple[str, ...] = ()
     count_replaces: tuple[str, ...] = ()
+    computed_blocks: tuple[str, ...] = ()
+    sensitive: tuple[str, ...] = ()
     defaults: Mapping[str, Value] = field(default_factory=dict)
     forms: Mapping[str, str] = field(default_factory=dict)
     never_sent: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ Types are written as Terraform writes them in JSON: "string", "number", "bool", 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,18 +76,20 @@ def nested_type(nesting: str, attributes: dict[str, Attribute]) -> CtyType:
     return inner if nesting == "single" else [nesting, inner]
 
 
-def to_message(block: Block, *, version: int = 0) -> Any:
-    """The schema as the protocol's `Schema` message."""
-    return MESSAGES["Schema"](version=version, block=_block_message(block))
+def to_message(block: Block, *, version: int = 0, sensitive: Collection[str] = ()) -> Any:
+    """The schema as the protocol's `Schema` message; `sensitive` are dotted paths of attributes."""
+    return MESSAGES["Schema"](version=version, block=_block_message(block, sensitive, ""))
 
 
-def _block_message(block: Block) -> Any:
+def _block_message(block: Block, sensitive: Collection[str], prefix: str) -> Any:
     return MESSAGES["Block"](
-        attributes=[_attribute_message(name, attribute) for name, attribute in block.attributes.items()],
+        attributes=[
+            _attribute_message(name, attribute, sensitive, prefix) for name, attribute in block.attributes.items()
+        ],
         block_types=[
             MESSAGES["NestedBlock"](
                 type_name=name,
-                block=_block_message(nested.block),
+                block=_block_message(nested.block, sensitive, f"{prefix}{name}."),
                 nesting=_NESTING[nested.nesting],
                 max_items=1 if nested.single_item and nested.nesting in ("list", "set") else 0,
             )
@@ -95,14 +98,21 @@ def _block_message(block: Block) -> Any:
     )
 
 
-def _attribute_message(name: str, attribute: Attribute) -> Any:
+def _attribute_message(name: str, attribute: Attribute, sensitive: Collection[str], prefix: str) -> Any:
     message = MESSAGES["Attribute"](
-        name=name, required=attribute.required, optional=attribute.optional, computed=attribute.computed
+        name=name,
+        required=attribute.required,
+        optional=attribute.optional,
+        computed=attribute.computed,
+        sensitive=prefix + name in sensitive,
     )
     if attribute.nested is None:
         message.type = json.dumps(attribute.type_).encode()
     else:
-        inner = [_attribute_message(key, value) for key, value in attribute.nested.attributes.items()]
+        inner = [
+            _attribute_message(key, value, sensitive, f"{prefix}{name}.")
+            for key, value in attribute.nested.attributes.items()
+        ]
         message.nested_type.CopyFrom(MESSAGES["Object"](attributes=inner, nesting=_NESTING[attribute.nested.nesting]))
     return message
 

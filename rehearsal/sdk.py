@@ -9,7 +9,7 @@ from typing import Any
 
 from rehearsal.provider_facts import Facts
 from rehearsal.schemas import Block
-from rehearsal.values import Value
+from rehearsal.values import UNKNOWN, Value
 
 _ZEROS: tuple[Value, ...] = ("", 0, False, [], {})
 
@@ -17,7 +17,8 @@ _ZEROS: tuple[Value, ...] = ("", 0, False, [], {})
 def completed(block: Block, value: dict[str, Value], prior: dict[str, Value] | None, facts: Facts) -> dict[str, Value]:
     """`value`, a configuration or what Terraform proposes from it, with the defaults of the provider.
 
-    An attribute that nobody sets and that is empty in `prior` stays as it is there: to the SDK both are the same.
+    An attribute that nobody sets and that is empty in `prior` stays as it is there: to the SDK both are the same. A
+    block that the server decides is as it was, or not known yet.
     """
     return _completed(block, value, prior, facts, "")
 
@@ -37,7 +38,9 @@ def _completed(
             out[name] = out[name].upper()
     for name, nested in block.blocks.items():
         items = out.get(name)
-        if isinstance(items, list):
+        if items == [] and prefix + name in facts.computed_blocks:
+            out[name] = UNKNOWN if prior is None else before.get(name, [])
+        elif isinstance(items, list):
             old: Any = before.get(name)
             same_place = old if nested.nesting == "list" and isinstance(old, list) else []
             out[name] = [

@@ -159,7 +159,9 @@ def test_a_pool_that_gke_refuses(deployed: Played, changes: dict[str, object], w
 
 
 def test_gke_metadata_needs_workload_identity_on_the_cluster(deployed: Played) -> None:
-    deployed.change(CLUSTER, workload_identity_config=None)
+    deployed.cloud.change(
+        "google_container_cluster", FULL_NAME, lambda cluster: cluster.update(workload_identity_config=[])
+    )
     with pytest.raises(Refusal, match="GKE_METADATA requires Workload Identity on the cluster"):
         deployed.make("google_container_node_pool.two", like=CPU, name="two")
 

@@ -11,7 +11,6 @@ ACCOUNT = "google_service_account.node-account"
 MEMBER = "google_project_iam_member.node-account-role"
 WRITER = "google_project_iam_custom_role.tensorboard-writer"
 WORKLOAD = "google_storage_bucket_iam_member.team-tpu-training_bucket-objects_6886DCA5"
-CLUSTER = "google_container_cluster.cluster"
 
 POOL = "principal://iam.googleapis.com/projects/{}/locations/global/workloadIdentityPools/{}/subject/ns/a/sa/b"
 
@@ -73,7 +72,11 @@ def test_the_identity_pool_is_there_only_with_a_cluster(deployed: Played) -> Non
 
 
 def test_a_cluster_without_workload_identity_makes_no_pool(deployed: Played) -> None:
-    deployed.change(CLUSTER, workload_identity_config=None)
+    deployed.cloud.change(
+        "google_container_cluster",
+        "projects/my-project/locations/us-east5/clusters/tpu-cluster",
+        lambda cluster: cluster.update(workload_identity_config=[]),
+    )
     with pytest.raises(Refusal, match=r"Identity Pool does not exist \(my-project.svc.id.goog\)"):
         deployed.again(WORKLOAD)
 

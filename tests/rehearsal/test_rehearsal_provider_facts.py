@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from rehearsal.provider_facts import FACTS
 from rehearsal.schemas import Block
 from rehearsal.serve import schemas_of
+from rehearsal.values import Unknown
 from tests.rehearsal.played import CACHE, Played
+from tests.rehearsal.proposals import complete
 from tests.synthesis import EVERY_STACK, Synthesis
 
 POOL = "google_container_node_pool.tpu-0"
@@ -26,6 +29,7 @@ def test_every_path_of_the_facts_is_in_the_schema(type_: str) -> None:
     block = schemas_of(type_.split("_")[0], CACHE).resources[type_]
     known, facts = set(_paths(block, "")), FACTS[type_]
     paths = {*facts.replaces, *facts.count_replaces, *facts.defaults, *facts.forms, *facts.never_sent}
+    paths |= {*facts.computed_blocks, *facts.sensitive}
     assert {path for path in paths if not _is_in(path, known)} == set()
 
 
@@ -61,6 +65,23 @@ def test_a_placement_policy_that_goes_replaces_the_node_pool(deployed: Played) -
 def test_another_machine_type_or_disk_is_planned_in_place(deployed: Played) -> None:
     changes = {"node_config__machine_type": "ct5p-hightpu-4t", "node_config__disk_type": "pd-balanced"}
     assert deployed.plan(POOL, **changes)[1] == []
+
+
+def test_a_block_that_nobody_writes_any_more_stays_where_the_server_may_decide_it(deployed: Played) -> None:
+    cluster = "google_container_cluster.cluster"
+    state = deployed.resources[cluster].state
+    assert state is not None
+    assert deployed.plan(cluster, workload_identity_config=None) == (state, [])
+
+
+def test_a_block_that_the_server_decides_is_not_known_before(deployed: Played) -> None:
+    address = "google_container_node_pool.two"
+    deployed.resources[address] = replace(deployed.resources[POOL], address=address)
+    item = deployed.resources[address]
+    client, kind, block, provider = deployed._parts(item)
+    config = complete(block, {"name": "two", "cluster": "tpu-cluster", "node_count": 1})
+    planned, _ = provider.plan(client, kind, block, None, config, config)
+    assert isinstance(planned["upgrade_settings"], Unknown)
 
 
 def test_spot_replaces_the_node_pool(deployed: Played) -> None:
