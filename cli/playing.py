@@ -18,7 +18,7 @@ from cli import project
 from cli.failure import Failed
 from cli.progress import Progress
 from cli.terminal import Tone, wrapped
-from environment import Environment
+from environment import Environment, Refused
 from environment.services import SERVICES
 from environment.settings import Settings
 
@@ -36,8 +36,23 @@ PROTECTED = {"DELETION_PROTECTION": "true", "DESTROY_DATA": "false"}
 UNPROTECTED = {"DELETION_PROTECTION": "false", "DESTROY_DATA": "true"}
 
 
-def add_folder(parser: argparse.ArgumentParser) -> None:
-    """The option about where a rehearsal works."""
+def to_rehearse(args: argparse.Namespace) -> Environment:
+    """What is to be rehearsed. Raises environment.Refused: also for regions, zones and GKE versions that Google would
+    refuse, as far as what it publishes tells.
+    """
+    environment = project.loaded()
+    if environment.unlisted and not args.yes_it_exists:
+        raise Refused(tuple(f"{line}; if it is right, say --yes-it-exists" for line in environment.unlisted))
+    return environment
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options about where a rehearsal works, and in which Google Cloud."""
+    parser.add_argument(
+        "--yes-it-exists",
+        action="store_true",
+        help="go on with a region, zone or GKE version that is not on Google's lists of September 2026",
+    )
     parser.add_argument(
         "--folder",
         type=Path,
@@ -61,6 +76,7 @@ def world_for(environment: Environment, folder: Path, settings: Mapping[str, str
         state_bucket=environment.names.state_bucket,
         services=list(SERVICES),
         repository=environment.settings.build_repository,
+        offered=_named(environment) if environment.unlisted else (),
     )
     world = World(
         folder=folder.absolute(),
@@ -74,6 +90,13 @@ def world_for(environment: Environment, folder: Path, settings: Mapping[str, str
             yield world
     except (CannotStart, Lost) as error:
         raise Failed(str(error)) from error
+
+
+def _named(environment: Environment) -> list[str]:
+    """All that Google must have for the environment to be made, once somebody has said that it does."""
+    settings = environment.settings
+    zones = [settings.zone_of_cpu_nodes, *(group.zone for group in environment.groups)]
+    return [*dict.fromkeys([settings.region, settings.tensorboard_region, *zones, settings.gke_version])]
 
 
 def overrides(process_env: Mapping[str, str]) -> dict[str, str]:

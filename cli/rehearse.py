@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cli import project
 from cli.explain import protected
-from cli.playing import PROTECTED, UNPROTECTED, Parts, add_folder, overrides, world_for
+from cli.playing import PROTECTED, UNPROTECTED, Parts, add_options, overrides, to_rehearse, world_for
 from environment import Environment, Team
 from environment.quotas import slices_of_teams
 
@@ -53,12 +53,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--keep", action="store_true", help="leave the environment deployed in the played cloud")
-    add_folder(parser)
+    add_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """0 when all parts went well; 1 with what is off; environment.Refused before anything starts."""
-    environment = project.loaded()
+    environment = to_rehearse(args)
     with world_for(environment, args.folder, overrides(os.environ)) as world:
         return Show(world, environment).play(keep=args.keep)
 

@@ -14,7 +14,7 @@ import environment
 from cli import build_log, project
 from cli.failure import Failed
 from cli.planning import PIPELINE
-from cli.playing import PROTECTED, UNPROTECTED, Parts, add_folder, overrides, world_for
+from cli.playing import PROTECTED, UNPROTECTED, Parts, add_options, overrides, to_rehearse, world_for
 from cli.progress import Progress
 from cli.terraform import synthesize
 from environment import Environment
@@ -56,12 +56,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--verbose", action="store_true", help="print the whole logs of the builds")
-    add_folder(parser)
+    add_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """0 when all parts went well; 1 with what is off; environment.Refused before anything starts."""
-    settings = with_pipeline(project.loaded(), overrides(os.environ))
+    settings = with_pipeline(to_rehearse(args), overrides(os.environ))
     wanted = environment.load(
         project.folder() / "vars.env", {**os.environ, **settings}, fleet=project.folder() / "fleet.yaml"
     )

@@ -23,6 +23,7 @@ from environment.members import Member, MemberKind
 from environment.names import Names, name_problems, names_of
 from environment.near_keys import near_key_warnings
 from environment.problems import Problem, Refused
+from environment.published import unlisted
 from environment.quotas import quota_problems, quota_warnings
 from environment.settings import KEYS, Settings, conflicts, read_settings, settings_warnings
 from environment.vars_file import read_vars_file
@@ -50,6 +51,9 @@ class Environment:
     teams: tuple[Team, ...]
     fair_sharing: bool  # whether Kueue weighs teams by their shares when several want what is idle
     warnings: tuple[str, ...]  # as the problems of Refused: `KEY: what may be wrong`
+    unlisted: tuple[
+        str, ...
+    ] = ()  # those of the warnings that are about what Google does not publish: new, or mistyped
 
     @property
     def names(self) -> Names:
@@ -90,12 +94,14 @@ def load(vars_env: Path, process_env: Mapping[str, str], fleet: Path | None = No
         *fleet_warnings(settings, described),
         *quota_warnings(described),
     ]
+    new = list(unlisted(settings, described))
     return Environment(
         settings=settings,
         groups=described.groups,
         teams=described.teams,
         fair_sharing=described.fair_sharing,
-        warnings=tuple(_line(warning, process_env) for warning in warnings),
+        warnings=tuple(_line(warning, process_env) for warning in (*warnings, *new)),
+        unlisted=tuple(_line(problem, process_env) for problem in new),
     )
 
 

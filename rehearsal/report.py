@@ -15,6 +15,7 @@ from rehearsal.cloud import Attributes, Cloud
 from rehearsal.rules.addresses import POOL
 from rehearsal.rules.cloud_build import CONNECTION, REPOSITORY
 from rehearsal.rules.google import PROJECT, SERVICE, one
+from rehearsal.rules.offered import OFFERED
 from rehearsal.rules.storage import BUCKET
 from rehearsal.rules.tpu import SHAPES, topology_of
 
@@ -66,7 +67,7 @@ def remains(cloud: Cloud, bucket: str) -> list[str]:
     return [
         f"{item.kind} {item.name}"
         for item in cloud.find()
-        if item.kind not in (SERVICE, CONNECTION, REPOSITORY) and (item.kind, item.name) not in kept
+        if item.kind not in (SERVICE, CONNECTION, REPOSITORY, OFFERED) and (item.kind, item.name) not in kept
     ] + [f"resource in the state {row.stack}: {row.resources}" for row in by_stack(cloud, bucket) if row.resources]
 
 

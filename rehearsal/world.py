@@ -24,6 +24,7 @@ from rehearsal.cloud import Cloud
 from rehearsal.gcs import BUCKET
 from rehearsal.rules.cloud_build import connect
 from rehearsal.rules.identity import TOKEN, token_of
+from rehearsal.rules.offered import offer
 from rehearsal.rules.project import make_project
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -90,6 +91,7 @@ class Project:
     state_bucket: str
     services: Sequence[str]
     repository: str = ""
+    offered: Sequence[str] = ()  # regions, zones and GKE versions that Google has besides those it publishes
 
 
 @dataclass(kw_only=True)
@@ -284,6 +286,8 @@ class World:
             "versioning": [{"enabled": True}],
         }
         cloud.put(BUCKET, project.state_bucket, bucket)
+        for name in project.offered:
+            offer(cloud, name)
         if project.repository:
             connect(cloud, project.repository)
 

@@ -332,7 +332,7 @@ def test_an_exclusion_longer_than_gke_supports_a_version_is_a_warning() -> None:
 
 
 def test_a_gke_version_that_kueue_is_not_tested_on_is_a_warning() -> None:
-    (warning,) = loaded(GKE_VERSION="1.33.4").warnings
+    (warning,) = loaded(GKE_VERSION="1.33.4", RELEASE_CHANNEL="EXTENDED").warnings
     assert warning.startswith("GKE_VERSION: '1.33.4' is older than 1.34")
     assert loaded(GKE_VERSION="1.34.0").warnings == ()
 

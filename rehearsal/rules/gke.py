@@ -12,6 +12,7 @@ from rehearsal.rules.google import ApiError, Change, GoogleKind, may, one, refer
 from rehearsal.rules.iam import ACCOUNT
 from rehearsal.rules.kind import Client, Refusal
 from rehearsal.rules.network import NETWORK, SUBNET, SUBNET_PATH, network_of, ranges_of
+from rehearsal.rules.offered import region_exists, version_exists, zones_exist
 
 GKE = "container.googleapis.com"
 CLUSTER = "google_container_cluster"
@@ -280,7 +281,10 @@ KINDS = (
         exists="Already exists: {name}.",
         checks=(
             name_is_valid,
+            region_exists,
             zones_are_in_the_region,
+            zones_exist,
+            version_exists,
             nodes_account_exists,
             network_and_subnet_exist,
             secondary_ranges_exist,

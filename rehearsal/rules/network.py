@@ -10,6 +10,7 @@ from rehearsal.cloud import Attributes, Object
 from rehearsal.planning import Path
 from rehearsal.rules.google import ApiError, Change, GoogleKind, reference
 from rehearsal.rules.kind import Client
+from rehearsal.rules.offered import region_exists
 from rehearsal.rules.tpu import POLICY, POLICY_PATH, policy_is_unused
 
 COMPUTE = "compute.googleapis.com"
@@ -270,6 +271,7 @@ KINDS = (
         service=COMPUTE,
         checks=(
             name_is_valid,
+            region_exists,
             network_exists,
             ranges_are_valid,
             network_is_custom,

@@ -14,6 +14,7 @@ from rehearsal.rules.gke import (
     zones_are_in_the_region,
 )
 from rehearsal.rules.google import ApiError, Change, GoogleKind, one
+from rehearsal.rules.offered import zones_exist
 from rehearsal.rules.tpu import SHAPES, hosts_stay_what_they_are, is_tpu, slice_is_whole
 
 # Boot disks of machine families that take hyperdisk only.
@@ -138,6 +139,7 @@ KINDS = (
         checks=(
             name_is_valid,
             zones_are_in_the_region,
+            zones_exist,
             nodes_account_exists,
             boot_disk_fits,
             cluster_exists,

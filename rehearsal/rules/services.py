@@ -7,6 +7,7 @@ import re
 
 from rehearsal.rules.google import ApiError, Change, GoogleKind
 from rehearsal.rules.iam import MEMBER_CHECKS, member_kind
+from rehearsal.rules.offered import region_exists
 
 ARTIFACTS = "artifactregistry.googleapis.com"
 VERTEX = "aiplatform.googleapis.com"
@@ -84,6 +85,7 @@ KINDS = (
         path="projects/{project}/locations/{region}/tensorboards/{number}",
         word="Tensorboard",
         service=VERTEX,
+        checks=(region_exists,),
         computed=lambda change: {"name": change.name},
     ),
     GoogleKind(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rehearsal.findings import findings
+from rehearsal.rules.offered import offer
 from tests.rehearsal.played import Played
 
 CLUSTER = "google_container_cluster.cluster"
@@ -60,6 +61,7 @@ def test_an_ip_endpoint_that_strangers_do_not_reach_is_none(deployed: Played, ch
 
 
 def test_cpu_nodes_in_an_ai_zone_are_a_finding_and_slices_there_are_none(deployed: Played) -> None:
+    offer(deployed.cloud, "us-east5-ai1a")
     for pool in (CPU, TPU):
         deployed.again(pool, node_locations=["us-east5-ai1a"])
     (finding,) = findings(deployed.cloud)
