@@ -67,7 +67,8 @@ def world_for(environment: Environment, folder: Path, settings: Mapping[str, str
 
     Raises Failed when it cannot start, or is lost while something is played in it.
     """
-    from rehearsal.world import CannotStart, Lost, Project, World
+    from rehearsal.own_folder import CannotStart
+    from rehearsal.world import Lost, Project, World
 
     played = Project(
         id_=environment.settings.project_id,
@@ -83,7 +84,7 @@ def world_for(environment: Environment, folder: Path, settings: Mapping[str, str
         project=played,
         cache=_CACHE,
         settings={project.FOLDER: str(project.folder()), **settings},
-        ours=folder.absolute() == FOLDER,
+        ours=folder.absolute() == FOLDER and not FOLDER.is_symlink(),
     )
     try:
         with _leaving_on_signals(), world:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rehearsal import processes
-from rehearsal.world import ROOT, CannotStart, World
+from rehearsal.own_folder import CannotStart
+from rehearsal.world import ROOT, World
 
 _COUNTS = re.compile(r"^(?:Apply|Destroy) complete! Resources: (.*)\.", re.M)
 _COUNT = re.compile(r"(\d+) (added|changed|destroyed|imported)")

@@ -22,6 +22,7 @@ from typing import IO
 from rehearsal import processes
 from rehearsal.cloud import Cloud
 from rehearsal.gcs import BUCKET
+from rehearsal.own_folder import MARK, CannotStart, cannot_be_used, usable
 from rehearsal.rules.cloud_build import connect
 from rehearsal.rules.identity import TOKEN, token_of
 from rehearsal.rules.offered import offer
@@ -68,13 +69,6 @@ if ! kill -0 {server} 2>/dev/null; then
   return 1
 fi
 """
-
-# A file that says that a folder is a rehearsal's, and may be emptied for the next. Nothing else is called so.
-_MARK = ".tpuenv-rehearsal"
-
-
-class CannotStart(Exception):
-    """Something is in the way of the rehearsal, and what to do about it."""
 
 
 class Lost(Exception):
@@ -146,9 +140,10 @@ class World:
 
     def __enter__(self) -> World:
         _check_temporary()
+        terraform = _terraform()
         self._lock()
         try:
-            self._prepare()
+            self._prepare(terraform)
             self._bootstrap()
             self._start()
         except BaseException:
@@ -224,23 +219,14 @@ class World:
         path.write_text(_IF_IT_RUNS.format(server=self._server.pid) + exports)
         return path
 
-    def _refuse_others(self) -> None:
-        """What is in a folder that no rehearsal has made is somebody's."""
-        marked = (self.folder / _MARK).is_file() and not (self.folder / _MARK).is_symlink()
-        if not (marked or self.ours) and any(self.folder.iterdir()):
-            raise CannotStart(
-                f"{self.folder} is not empty and not a rehearsal's; remove it, or name another with --folder"
-            )
-
     def _lock(self) -> None:
         """One rehearsal at a time in a folder. The lock goes with this process, however that dies."""
+        self.folder = usable(self.folder, ours=self.ours)
         try:
-            if self.folder.exists():
-                self._refuse_others()
             self.folder.parent.mkdir(parents=True, exist_ok=True)
             held = self.folder.with_name(self.folder.name + ".lock").open("w")
         except OSError as error:
-            raise CannotStart(f"{self.folder} cannot be used: {error.strerror or error}") from error
+            raise cannot_be_used(self.folder, error) from error
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -250,10 +236,10 @@ class World:
 
     def _empty(self) -> None:
         """End and remove what an earlier rehearsal left; a folder of anything else is left alone."""
-        mark = self.folder / _MARK
+        mark = self.folder / MARK
         try:
             self.folder.mkdir(exist_ok=True)
-            self._refuse_others()
+            usable(self.folder, ours=self.ours)
             processes.end(self.processes)
             # The mark is there first and stays: a rehearsal killed in between can be cleared away by the next.
             mark.touch()
@@ -263,15 +249,15 @@ class World:
                 elif path != mark:
                     path.unlink()
         except OSError as error:
-            raise CannotStart(f"{self.folder} cannot be used: {error.strerror or error}") from error
+            raise cannot_be_used(self.folder, error) from error
 
-    def _prepare(self) -> None:
+    def _prepare(self, terraform: Path) -> None:
         self._empty()
         for folder in (self.folder / "home", self.output, self.processes, self.logs):
             folder.mkdir(parents=True)
         (self.folder / "terraform.rc").write_text(_TERRAFORM_RC)
         recording = self.folder / "terraform-recorded"
-        _script(recording, processes.recording(self.processes, _terraform()))
+        _script(recording, processes.recording(self.processes, terraform))
         _script(self.terraform, _LOGGING.format(program=quote(str(recording)), logs=quote(str(self.logs))))
 
     def _bootstrap(self) -> None:

@@ -14,7 +14,8 @@ from rehearsal.cloud import Cloud
 from rehearsal.cloudbuild import builds, triggers
 from rehearsal.cloudbuild.images import Images
 from rehearsal.cloudbuild.service import CloudBuild
-from rehearsal.world import CannotStart, World
+from rehearsal.own_folder import CannotStart
+from rehearsal.world import World
 from tests.rehearsal.test_rehearsal_world import world_in
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not on the PATH")

@@ -16,7 +16,8 @@ import pytest
 
 from environment.services import SERVICES
 from rehearsal import processes
-from rehearsal.world import CannotStart, Lost, Project, World
+from rehearsal.own_folder import CannotStart
+from rehearsal.world import Lost, Project, World
 from tests.rehearsal.played import CACHE, ROOT
 
 needs_terraform = pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on the PATH")
@@ -264,7 +265,7 @@ def test_a_folder_that_holds_one_of_the_rehearsals_names_is_left_alone(tmp_path:
     """As this checkout does."""
     (tmp_path / "precious" / beside).mkdir(parents=True)
     (tmp_path / "precious" / "thesis.txt").write_text("all of it")
-    with pytest.raises(CannotStart, match="is not empty and not a rehearsal's"), world_in(tmp_path / "precious"):
+    with pytest.raises(CannotStart, match="holds files that no rehearsal made"), world_in(tmp_path / "precious"):
         pass
     assert (tmp_path / "precious" / "thesis.txt").read_text() == "all of it"
     assert [path.name for path in tmp_path.iterdir()] == ["precious"]
@@ -274,7 +275,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "thesis.txt").write_text("all of it")
     with (
-        pytest.raises(CannotStart, match="is not empty and not a rehearsal's"),
+        pytest.raises(CannotStart, match="holds files that no rehearsal made"),
         world_in(tmp_path / "precious"),
     ):
         pass
