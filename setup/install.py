@@ -28,8 +28,12 @@ class Step:
 
 
 def _install_commands(layout: Layout) -> None:
-    """`.venv/bin/tpuenv` and `.venv/bin/cdktf`, which work from any folder and need no activated environment."""
+    """`.venv/bin/tpuenv` and `.venv/bin/cdktf`, which work from any folder and need no activated environment; and
+    `.venv/bin/terraform`.
+    """
     cdktf_cli.write_command(layout)
+    (layout.bin / "terraform").unlink(missing_ok=True)
+    (layout.bin / "terraform").symlink_to(os.path.relpath(layout.terraform, layout.bin))
     program = (
         f"import runpy, sys; sys.path[0] = {str(layout.root)!r}; "
         'runpy.run_module("cli", run_name="__main__", alter_sys=True)'
@@ -55,6 +59,14 @@ def _warm_up(layout: Layout) -> None:
 
 
 STEPS = (
+    # First, because it is the one thing that a person may have to install: nobody waits minutes to hear so.
+    Step(
+        name="terraform",
+        doing="Terraform",
+        inputs=terraform.inputs,
+        install=terraform.install,
+        made=lambda layout: [layout.terraform],
+    ),
     Step(
         name="packages",
         doing="Python packages and Node (about 1.1 GB)",
@@ -69,20 +81,13 @@ STEPS = (
         install=cdktf_cli.install,
         made=lambda layout: [layout.node_modules / "cdktf-cli"],
     ),
-    # The next two are in the virtual environment's own folder, so they go whenever that is made anew.
-    Step(
-        name="terraform",
-        doing="Terraform",
-        inputs=lambda layout: [*packages.inputs(layout), *terraform.inputs(layout)],
-        install=terraform.install,
-        made=lambda layout: [layout.bin / "terraform"],
-    ),
+    # In the virtual environment's own folder, so it goes whenever that is made anew.
     Step(
         name="commands",
         doing="Commands",
         inputs=lambda layout: [*packages.inputs(layout), *_own_files(layout)],
         install=_install_commands,
-        made=lambda layout: [layout.bin / name for name in ("cdktf", "terraform-for-cdktf", "tpuenv")],
+        made=lambda layout: [layout.bin / name for name in ("cdktf", "terraform", "terraform-for-cdktf", "tpuenv")],
     ),
     Step(
         name="warm-up",

@@ -21,7 +21,7 @@ UNREACHABLE = (
     "Connection refused",
 )
 
-KEPT = {"node_modules", "cache", "setup.json", "setup.log", "package.json", "package-lock.json"}
+KEPT = {"node_modules", "cache", "terraform", "setup.json", "setup.log", "package.json", "package-lock.json"}
 
 
 def inputs(layout: Layout) -> list[str]:

@@ -44,6 +44,11 @@ class Layout:
         return self.bin / "node"
 
     @property
+    def terraform(self) -> Path:
+        """Outside of `bin`, which goes when the packages are installed anew."""
+        return self.venv / "terraform"
+
+    @property
     def node_modules(self) -> Path:
         return self.venv / "node_modules"
 

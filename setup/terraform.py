@@ -28,6 +28,7 @@ SHA256 = {
     "darwin_amd64": "a56d5002b9f7647291faccc3dd1a70350e60fb61e4c45037629508b8fdc2575b",
     "darwin_arm64": "867e0808fa971217043e25b7a792b10720c79b1546f8a68479b74f138be73e18",
 }
+_SILENT = 15  # seconds without an answer: with no way to the internet some machines just wait
 DOWNLOADS = "https://releases.hashicorp.com/terraform"
 ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
@@ -55,7 +56,7 @@ def inputs(layout: Layout) -> list[str]:
 
 
 def install(layout: Layout) -> str:
-    """Put a Terraform at `.venv/bin/terraform`; return which. Raises SetupError when none can be had."""
+    """Put a Terraform at `layout.terraform`; return which. Raises SetupError when none can be had."""
     unfit = []
     for program in _on_path(layout):
         found = _ask_version(program)
@@ -65,7 +66,7 @@ def install(layout: Layout) -> str:
             unfit.append(f"{program} is {found.words}")
         else:
             # Not a link: version managers put a script there that finds itself by its own path.
-            write_program(layout.bin / "terraform", f'#!/bin/sh\nexec {shlex.quote(str(program))} "$@"\n')
+            write_program(layout.terraform, f'#!/bin/sh\nexec {shlex.quote(str(program))} "$@"\n')
             return f"{found.words} ({program})"
     try:
         _download(layout)
@@ -73,8 +74,8 @@ def install(layout: Layout) -> str:
         minimum = ".".join(map(str, MINIMUM))
         known = f" ({'; '.join(unfit)})" if unfit else ""
         raise SetupError(
-            f"needs Terraform or OpenTofu {minimum} or newer on PATH{known}, and {error}. "
-            f"Install one: developer.hashicorp.com/terraform/install or opentofu.org/docs/intro/install"
+            f"needs Terraform or OpenTofu {minimum} or newer on PATH{known}, and {error}. Install one: "
+            f"developer.hashicorp.com/terraform/install or opentofu.org/docs/intro/install, then try again"
         ) from error
     return f"Terraform v{RELEASE} (downloaded)"
 
@@ -114,11 +115,11 @@ def _download(layout: Layout) -> None:
     if kind not in SHA256:
         raise SetupError(f"there is no pinned release for {kind}")
     try:
-        with urllib.request.urlopen(f"{DOWNLOADS}/{RELEASE}/terraform_{RELEASE}_{kind}.zip", timeout=60) as answer:
+        with urllib.request.urlopen(f"{DOWNLOADS}/{RELEASE}/terraform_{RELEASE}_{kind}.zip", timeout=_SILENT) as answer:
             archive = answer.read()
     except (OSError, urllib.error.URLError) as error:
         raise SetupError(f"release {RELEASE} cannot be downloaded ({error})") from error
-    unpack(archive, expected=SHA256[kind], target=layout.bin / "terraform")
+    unpack(archive, expected=SHA256[kind], target=layout.terraform)
 
 
 def unpack(archive: bytes, *, expected: str, target: Path) -> None:

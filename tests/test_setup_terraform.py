@@ -7,14 +7,19 @@ import io
 import itertools
 import os
 import platform
+import shutil
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from setup import terraform
+from setup import packages, terraform
+from setup.install import STEPS
 from setup.steps import Layout, SetupError
+
+ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture
@@ -39,7 +44,7 @@ def program(folder: Path, name: str, *, version: str) -> None:
 
 
 def run(layout: Layout, *arguments: str) -> str:
-    return subprocess.run([layout.bin / "terraform", *arguments], capture_output=True, text=True, check=True).stdout
+    return subprocess.run([layout.terraform, *arguments], capture_output=True, text=True, check=True).stdout
 
 
 def on_path(layout: Layout) -> Path:
@@ -87,7 +92,7 @@ def test_without_any_one_line_says_what_was_found_and_what_to_install(layout: La
     assert "Terraform or OpenTofu 1.6 or newer" in message
     assert f"{on_path(layout) / 'terraform'} is Terraform v1.5.7" in message
     assert "cannot be downloaded" in message
-    assert not (layout.bin / "terraform").exists()
+    assert not layout.terraform.exists()
 
 
 def test_a_platform_without_a_pinned_release_is_named(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,15 +111,15 @@ def release(content: bytes) -> bytes:
 
 def test_a_download_that_is_what_was_published_is_unpacked(layout: Layout) -> None:
     archive = release(b"#!/bin/sh\necho downloaded\n")
-    terraform.unpack(archive, expected=hashlib.sha256(archive).hexdigest(), target=layout.bin / "terraform")
+    terraform.unpack(archive, expected=hashlib.sha256(archive).hexdigest(), target=layout.terraform)
     assert run(layout) == "downloaded\n"
 
 
 def test_a_download_that_is_not_what_was_published_is_refused(layout: Layout) -> None:
     expected = hashlib.sha256(release(b"real")).hexdigest()
     with pytest.raises(SetupError, match="is not what was published"):
-        terraform.unpack(release(b"forged"), expected=expected, target=layout.bin / "terraform")
-    assert list(layout.bin.iterdir()) == []
+        terraform.unpack(release(b"forged"), expected=expected, target=layout.terraform)
+    assert not layout.terraform.exists()
 
 
 def test_another_terraform_on_path_is_a_change(layout: Layout) -> None:
@@ -124,3 +129,50 @@ def test_another_terraform_on_path_is_a_change(layout: Layout) -> None:
         seen.append(terraform.inputs(layout))
     assert all(before != after for before, after in itertools.pairwise(seen))
     assert seen[-1] == terraform.inputs(layout)
+
+
+def test_on_a_bare_machine_it_is_missed_before_anything_is_installed(tmp_path: Path) -> None:
+    """The real setup, with Python and a shell, and neither Terraform nor a way to download it."""
+    (tmp_path / "clone").mkdir()
+    (tmp_path / "bin").mkdir()
+    for name in ("requirements.txt", "package.json", "package-lock.json"):
+        shutil.copy(ROOT / name, tmp_path / "clone" / name)
+    for tool in ("sh", "dirname"):
+        (tmp_path / "bin" / tool).symlink_to(shutil.which(tool) or "")
+    python = tmp_path / "bin" / "python3"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    shutil.copytree(ROOT / "setup", tmp_path / "clone" / "setup", ignore=shutil.ignore_patterns("__pycache__"))
+    done = subprocess.run(
+        ["sh", "setup/run"],
+        cwd=tmp_path / "clone",
+        env={"PATH": str(tmp_path / "bin"), "HTTPS_PROXY": "http://127.0.0.1:9"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("setup: needs Terraform or OpenTofu 1.6 or newer on PATH, and release ")
+    assert "Install one: developer.hashicorp.com/terraform/install" in line
+    assert "packages" not in done.stdout
+    assert sorted(path.name for path in (tmp_path / "clone" / ".venv").iterdir()) == ["setup.json"]
+
+
+def test_it_stays_when_the_packages_are_installed_anew(layout: Layout) -> None:
+    program(on_path(layout), "terraform", version="1.11.4")
+    terraform.install(layout)
+    packages._empty(layout.venv)
+    assert run(layout, "plan") == "terraform plan\n"
+    assert STEPS[0].name == "terraform"
+
+
+def test_the_environments_commands_have_it_first_on_path(layout: Layout) -> None:
+    program(on_path(layout), "terraform", version="1.11.4")
+    terraform.install(layout)
+    (commands,) = [step for step in STEPS if step.name == "commands"]
+    for _ in range(2):
+        commands.install(layout)
+    assert shutil.which("terraform", path=str(layout.bin)) == str(layout.bin / "terraform")
+    ran = subprocess.run([layout.bin / "terraform", "plan"], capture_output=True, text=True, check=True)
+    assert ran.stdout == "terraform plan\n"
