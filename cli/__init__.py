@@ -6,8 +6,22 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
-from cli import apply, bootstrap, check, deploy, destroy, fleet, plan, recover, rehearse, rehearse_pipeline, state
+from cli import (
+    apply,
+    bootstrap,
+    check,
+    deploy,
+    destroy,
+    fleet,
+    plan,
+    recover,
+    rehearse,
+    rehearse_pipeline,
+    state,
+    versions,
+)
 from cli.failure import Failed, WrongArgument
 from environment import Refused
 
@@ -44,17 +58,21 @@ Exit codes: 0 done, 1 could not be done, 2 wrong settings or arguments, 130 inte
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one subcommand and returns its exit code. What a person did wrong is told in lines, never as a traceback."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="tpuenv",
         description="A TPU training environment on GKE: rehearse it, prepare the project, deploy it, destroy it.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="store_true", help="print the version, and those of what it works with")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
     for command in _COMMANDS.values():
         command.add_parser(subparsers)
     words, further = _split(sys.argv[1:] if argv is None else argv)
     args = parser.parse_args(words, argparse.Namespace(further=further))
+    if args.version:
+        print("\n".join(versions.lines()))
+        return 0
     if args.command is None:
         parser.print_help(sys.stderr)
         return 2
@@ -76,6 +94,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return 130
     return code
+
+
+class _Parser(argparse.ArgumentParser):
+    """Refuses what it does not know itself: argparse leaves that to the outermost parser, which shows its own usage."""
+
+    def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
+        known, unknown = super().parse_known_args(*args, **kwargs)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return known, unknown
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from cli import aftermath, project
+from cli import aftermath, login, project
 from cli.failure import Failed, WrongArgument
 from cli.terraform import OUTPUT, synthesized
 from environment import Environment
@@ -51,6 +51,7 @@ def run(args: argparse.Namespace, *, first: Callable[[Environment], None] = lamb
             f"{args.command}: there is no terminal to approve the plan at; add --auto-approve if you know what it does"
         )
     first(wanted)
+    login.require(wanted.settings.project_id)
     approved = ["--auto-approve"] if args.auto_approve else []
     command = [str(_cdktf()), args.command, *(args.stacks or ["*"]), *args.further, *approved]
     # main.py needs this Python's packages, whichever is first on the PATH of the shell.

@@ -151,31 +151,34 @@ _NO_PROJECT = re.compile(r"project\b.*(not found|has been deleted|does not exist
 
 def connect(project_id: str) -> Clients:
     """The real clients, with the credentials of this machine. Raises Failed when there are none."""
-    credentials = _credentials(project_id)
-    principal = getattr(credentials, "service_account_email", "") or getattr(credentials, "account", "")
+    found = credentials(project_id)
+    principal = getattr(found, "service_account_email", "") or getattr(found, "account", "")
     return Clients(
         project_id=project_id,
         principal=principal if "@" in principal else "",
-        services=service_usage_v1.ServiceUsageClient(transport=ServiceUsageRestTransport(credentials=credentials)),
-        storage=StorageClient(project=project_id, credentials=credentials, client_options=endpoints.storage()),
-        session=AuthorizedSession(credentials),  # type: ignore[no-untyped-call]
+        services=service_usage_v1.ServiceUsageClient(transport=ServiceUsageRestTransport(credentials=found)),
+        storage=StorageClient(project=project_id, credentials=found, client_options=endpoints.storage()),
+        session=AuthorizedSession(found),  # type: ignore[no-untyped-call]
         say=_say,
     )
 
 
-def _credentials(project_id: str) -> google.auth.credentials.Credentials:
-    """An access token goes before everything else, as in Terraform's Google provider and its backend."""
+def credentials(project_id: str) -> google.auth.credentials.Credentials:
+    """An access token goes before everything else, as in Terraform's Google provider and its backend.
+
+    Raises Failed where there are none.
+    """
     if token := os.environ.get("GOOGLE_OAUTH_ACCESS_TOKEN"):
         return AccessToken(token, quota_project_id=project_id)  # type: ignore[no-untyped-call]
     try:
         # Naming the project as the one that pays the quota makes its own switched-on APIs count, for people's accounts
         # too. https://cloud.google.com/docs/quotas/set-quota-project
-        credentials, _ = google.auth.default(
+        found, _ = google.auth.default(
             scopes=["https://www.googleapis.com/auth/cloud-platform"], quota_project_id=project_id
         )
     except (DefaultCredentialsError, RefreshError) as error:
         raise Failed(f"credentials: none that can be used on this machine ({_brief(error)}); {_LOG_IN}") from error
-    return credentials
+    return found
 
 
 def _say(line: str) -> None:

@@ -7,7 +7,7 @@ import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from cli import cdktf
+from cli import cdktf, login
 from cli.apply import add_waiting
 from cli.failure import WrongArgument
 from cli.planning import refuse_unknown
@@ -69,7 +69,9 @@ def _look(wanted: Environment, args: argparse.Namespace) -> None:
     from cli import left_behind, unfinished
     from cli.cloud import connect
 
-    stacks = synthesize(cdktf.output_of(args.further))
+    output = cdktf.output_of(args.further)
+    login.require(wanted.settings.project_id)
+    stacks = synthesize(output)
     # cdktf takes patterns as well: https://developer.hashicorp.com/terraform/cdktf/cli-reference/commands#destroy
     if words := [word for word in args.further if any(fnmatchcase(stack.name, word) for stack in stacks)]:
         raise WrongArgument(f"'{words[0]}': name it before the --, else all the others would be destroyed with it")

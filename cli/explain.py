@@ -167,14 +167,20 @@ def _api_off(flat: str) -> str | None:
     )
 
 
-def _no_credentials(flat: str) -> str | None:
+def no_login(terraform_output: str) -> bool:
+    """Whether Terraform failed because Google does not know, or no longer knows, who asks."""
+    flat = " ".join(_plain(terraform_output).split())
     signs = (
         "could not find default credentials",
         "Attempted to load application default credentials",
         "invalid_grant",
         "reauth related error",
     )
-    if not any(sign in flat for sign in signs):
+    return any(sign in flat for sign in signs)
+
+
+def _no_credentials(flat: str) -> str | None:
+    if not no_login(flat):
         return None
     return "Google does not know who you are, or no longer:\n  gcloud auth application-default login"
 

@@ -6,8 +6,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from cli import aftermath, project, records
+from cli import aftermath, login, project, records
 from cli.beginning import ready
+from cli.explain import no_login
 from cli.failure import Failed
 from cli.planning import PIPELINE, NotPlanned, Plan, chosen, digest, plan, record
 from cli.terraform import OUTPUT, Stack, synthesize
@@ -53,6 +54,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     wanted = project.real()
+    login.require(wanted.settings.project_id)
     kept = records.store(args.record, wanted) if args.record else None
     stacks = synthesize(args.output.absolute())
     key, commit = digest(stacks), records.commit()
@@ -61,9 +63,12 @@ def run(args: argparse.Namespace) -> int:
         try:
             plans.append(_planned(wanted, stack, key))
         except NotPlanned as failure:
+            told = f"\n{failure}{aftermath.told(wanted, [stack], failure.output)}"
+            if no_login(failure.output):
+                raise Failed(told) from failure  # it would be said of every stack
             # The others are worth knowing as well.
             failed.append(stack.name)
-            print(f"\n{failure}{aftermath.told(wanted, [stack], failure.output)}", flush=True)
+            print(told, flush=True)
             continue
         if kept is not None:
             print(f"  recorded in {kept.write(record(plans[-1], key, commit))}", flush=True)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli import planning, project
+from cli import login, planning, project
 from cli.apply import seconds
 from cli.failure import Failed
 from cli.terraform import OUTPUT, Stack, synthesize
@@ -85,6 +85,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     wanted = project.real()
     ask = _answers(args)
+    login.require(wanted.settings.project_id)
     stacks = _chosen(synthesize(args.output.absolute()), args.stacks)
     recovery = _recovery(wanted, stacks, ask=ask, careful=args.yes, dry_run=args.dry_run)
     return replace(recovery, stale_after=args.stale_after, new_bucket=args.new_bucket).run()

@@ -24,7 +24,9 @@ calls for this resource to be destroyed."""
 
 @pytest.fixture
 def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Where a person who is logged in has a Python, with whatever cdktf is put beside it."""
     monkeypatch.setenv("PROJECT_ID", "some-project")
+    monkeypatch.setenv("GOOGLE_CREDENTIALS", "{}")
     return str(tmp_path / "python")
 
 
@@ -136,6 +138,7 @@ def test_destroy_takes_only_what_it_can_look_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     arguments: list[str], told: str,
 ) -> None:  # fmt: skip
+    monkeypatch.setenv("GOOGLE_CREDENTIALS", "{}")
     monkeypatch.setenv("PROJECT_ID", "some-project")
     further = arguments[arguments.index("--") + 1 :] if "--" in arguments else []
     stacks = arguments[: arguments.index("--")] if "--" in arguments else arguments

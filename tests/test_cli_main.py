@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cli import main
+from cli import _COMMANDS, main
 
 ROOT = Path(__file__).parent.parent
 COMMANDS = ("rehearse", "check", "fleet", "bootstrap", "deploy", "destroy")
@@ -111,3 +111,37 @@ def test_without_a_command_it_shows_what_there_is(capsys: pytest.CaptureFixture[
     shown = capsys.readouterr().err
     assert "rehearse-pipeline" in shown
     assert "fleet.yaml" in shown
+
+
+@pytest.mark.parametrize("command", [*sorted({*_COMMANDS} - {"state"}), "state versions", "state restore", ""])
+def test_a_wrong_option_shows_the_usage_of_its_own_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    needed = {"check": ["job.yaml"], "apply": ["--reviewed", "a"], "state restore": ["queues", "1"]}
+    with pytest.raises(SystemExit) as done:
+        main([*command.split(), *needed.get(command, []), "--no-such-option"])
+    assert done.value.code == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith(f"usage: {f'tpuenv {command}'.strip()} [-h]")
+    assert told.err.endswith("error: unrecognized arguments: --no-such-option\n")
+
+
+def test_the_version_is_told_with_those_of_what_it_works_with(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    told = dict(line.rsplit(" ", 1) for line in capsys.readouterr().out.splitlines())
+    assert f'version = "{told["tpuenv"]}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    pins = (ROOT / "requirements.in").read_text(encoding="utf-8")
+    assert f"cdktf=={told['cdktf']}\n" in pins
+    assert f"cdktf-cdktf-provider-google=={told['google bindings']}\n" in pins
+    charts = (ROOT / "stacks" / "platform.py").read_text(encoding="utf-8")
+    assert f'KUEUE_VERSION = "{told["Kueue"]}"' in charts
+    assert f'JOBSET_VERSION = "{told["JobSet"]}"' in charts
+    assert re.fullmatch(r"\d+\.\d+\.\d+\S*", told["Terraform"])
+    assert told["Python"] == sys.version.split()[0]
+
+
+def test_the_version_is_told_without_a_terraform(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TERRAFORM_BINARY_NAME", "no-such-terraform")
+    assert main(["--version"]) == 0
+    assert "Terraform not found: make setup\n" in capsys.readouterr().out
