@@ -43,6 +43,8 @@ def explain(terraform_output: str) -> str | None:
         _no_bucket(flat),
         _api_off(flat),
         _no_credentials(flat),
+        _expired(flat),
+        _no_plugin(flat),
         _not_empty(flat),
         _in_use(flat),
         _exists(flat),
@@ -183,6 +185,32 @@ def _no_credentials(flat: str) -> str | None:
     if not no_login(flat):
         return None
     return "Google does not know who you are, or no longer:\n  gcloud auth application-default login"
+
+
+def _expired(flat: str) -> str | None:
+    """The API server's 401, in its own words and in those of client-go.
+
+    https://cloud.google.com/docs/authentication/token-types#access-tokens
+    """
+    if not re.search(r"Error: Unauthorized\b|the server has asked for the client to provide credentials", flat):
+        return None
+    return (
+        "Expired: the cluster no longer takes the token that this run got when it planned. It lives an hour at most, "
+        "and a plan that waits for an answer outlives it. What was made is in the state; run this again, and answer "
+        "sooner.\n"
+        "Where gke-gcloud-auth-plugin is installed, this gets a new token whenever one is needed:\n"
+        "  GKE_AUTH_PLUGIN=true tpuenv deploy\n"
+        "If it comes back at once, the account may not connect to the cluster (container.clusters.connect)."
+    )
+
+
+def _no_plugin(flat: str) -> str | None:
+    if "executable gke-gcloud-auth-plugin not found" not in flat:
+        return None
+    return (
+        "GKE_AUTH_PLUGIN is true, and there is no gke-gcloud-auth-plugin on the PATH. Install it, or set it to false:\n"
+        "  gcloud components install gke-gcloud-auth-plugin"
+    )
 
 
 def _not_empty(flat: str) -> str | None:

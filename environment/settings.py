@@ -73,6 +73,7 @@ class Settings:
     maintenance_exclusion_end: datetime | None = field(metadata=_optional(values.instant, unset=None))
     deletion_protection: bool = field(metadata=_key("true", values.true_or_false))
     destroy_data: bool = field(metadata=_key("false", values.true_or_false))
+    gke_auth_plugin: bool = field(metadata=_key("false", values.true_or_false))
     tf_state_bucket: str = field(metadata=_optional(values.bucket))
     tf_state_prefix: str = field(metadata=_optional(values.state_prefix))
     chart_repository: str = field(metadata=_optional(values.chart_repository))
@@ -253,6 +254,12 @@ def settings_warnings(settings: Settings, now: datetime) -> Iterator[Problem]:
             keys=tuple(reversed(_EXCLUSION)),
             message=f"'{end:%Y-%m-%dT%H:%M:%SZ}' is more than {supported.days // 30} months away; GKE takes an "
             "exclusion only up to the end of support of the cluster's minor version",
+        )
+    if settings.gke_auth_plugin and settings.build_repository:
+        yield Problem(
+            keys=("GKE_AUTH_PLUGIN", "BUILD_REPOSITORY"),
+            message="'true' stops the builds, whose image has no gke-gcloud-auth-plugin; keep it false in vars.env, "
+            "and set it in the shell of a person who deploys",
         )
     if settings.gke_version and int(settings.gke_version.split(".")[1]) < _TESTED_MINOR:
         yield Problem(

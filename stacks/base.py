@@ -8,11 +8,19 @@ from cdktf import GcsBackend, TerraformOutput, TerraformResource, TerraformResou
 from cdktf_cdktf_provider_google.data_google_client_config import DataGoogleClientConfig
 from cdktf_cdktf_provider_google.data_google_container_cluster import DataGoogleContainerCluster
 from cdktf_cdktf_provider_google.provider import GoogleProvider
-from cdktf_cdktf_provider_helm.provider import HelmProvider, HelmProviderKubernetes
-from cdktf_cdktf_provider_kubernetes.provider import KubernetesProvider
+from cdktf_cdktf_provider_helm.provider import HelmProvider, HelmProviderKubernetes, HelmProviderKubernetesExec
+from cdktf_cdktf_provider_kubernetes.provider import KubernetesProvider, KubernetesProviderExec
 from constructs import Construct
 
 from environment import Environment
+
+# With the credentials that Google's provider takes, too. It knows no other version of this API.
+# https://github.com/kubernetes/cloud-provider-gcp/tree/master/cmd/gke-gcloud-auth-plugin
+_AUTH_PLUGIN: dict[str, Any] = {
+    "api_version": "client.authentication.k8s.io/v1beta1",
+    "command": "gke-gcloud-auth-plugin",
+    "args": ["--use_application_default_credentials"],
+}
 
 
 class EnvironmentStack(TerraformStack):
@@ -64,6 +72,15 @@ class ClusterUser(EnvironmentStack):
             self, "gke", name=environment.names.cluster, location=environment.settings.region
         )
         endpoint = cluster.control_plane_endpoints_config.get(0).dns_endpoint_config.get(0).endpoint
+        host = f"https://{endpoint}"
+        if environment.settings.gke_auth_plugin:
+            KubernetesProvider(self, "kubernetes", host=host, exec=[KubernetesProviderExec(**_AUTH_PLUGIN)])
+            HelmProvider(
+                self,
+                "helm",
+                kubernetes=HelmProviderKubernetes(host=host, exec=HelmProviderKubernetesExec(**_AUTH_PLUGIN)),
+            )
+            return
         token = DataGoogleClientConfig(self, "client").access_token
-        KubernetesProvider(self, "kubernetes", host=f"https://{endpoint}", token=token)
-        HelmProvider(self, "helm", kubernetes=HelmProviderKubernetes(host=f"https://{endpoint}", token=token))
+        KubernetesProvider(self, "kubernetes", host=host, token=token)
+        HelmProvider(self, "helm", kubernetes=HelmProviderKubernetes(host=host, token=token))

@@ -55,6 +55,26 @@ HELD = (
 )
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        "Unauthorized",
+        "Kubernetes cluster unreachable: the server has asked for the client to provide credentials",
+    ],
+)
+def test_an_expired_token_is_explained_with_what_to_do(error: str) -> None:
+    told = explain(in_cdktf("platform", error, "\x1b[0m  with helm_release.kueue,"))
+    assert told is not None
+    assert told.startswith("Expired: the cluster no longer takes the token that this run got when it planned.")
+    assert "run this again" in told and "GKE_AUTH_PLUGIN=true tpuenv deploy" in told
+
+
+def test_a_missing_auth_plugin_is_explained() -> None:
+    error = 'Get "https://x/api": getting credentials: exec: executable gke-gcloud-auth-plugin not found'
+    told = explain(in_cdktf("platform", error))
+    assert told is not None and "gcloud components install gke-gcloud-auth-plugin" in told
+
+
 def test_output_without_a_known_error_is_not_explained() -> None:
     assert explain("") is None
     assert explain("cluster  Apply complete! Resources: 3 added, 0 changed, 0 destroyed.") is None

@@ -337,5 +337,14 @@ def test_a_gke_version_that_kueue_is_not_tested_on_is_a_warning() -> None:
     assert loaded(GKE_VERSION="1.34.0").warnings == ()
 
 
+def test_the_auth_plugin_is_a_warning_beside_builds_which_do_not_have_it() -> None:
+    image = f"us-docker.pkg.dev/my-project/i/builder@sha256:{'0' * 64}"
+    repository = "projects/my-project/locations/us-east5/connections/c/repositories/r"
+    keys = {"BUILD_REPOSITORY": repository, "BUILDER_IMAGE": image}
+    (warning,) = loaded(GKE_AUTH_PLUGIN="true", **keys).warnings
+    assert warning.startswith("GKE_AUTH_PLUGIN: 'true' stops the builds, whose image has no gke-gcloud-auth-plugin")
+    assert loaded(GKE_AUTH_PLUGIN="true").warnings == loaded(**keys).warnings == ()
+
+
 def test_the_default_has_nothing_to_warn_of() -> None:
     assert loaded().warnings == ()

@@ -230,6 +230,21 @@ def test_cpu_nodes_are_in_a_standard_zone(settings: dict[str, str], cpu_zone: st
     assert "node_locations" in cluster["lifecycle"]["ignore_changes"]  # a change moves every pool, slices too
 
 
+def test_with_the_auth_plugin_no_token_is_fixed_when_terraform_plans(tmp_path: Path) -> None:
+    plugin = {
+        "api_version": "client.authentication.k8s.io/v1beta1",
+        "command": "gke-gcloud-auth-plugin",
+        "args": ["--use_application_default_credentials"],
+    }
+    stacks = with_settings(tmp_path, GKE_AUTH_PLUGIN="true")
+    for stack in (json.loads(stacks[name]) for name in ("platform", "queues")):
+        (kubernetes,) = stack["provider"]["kubernetes"]
+        (helm,) = stack["provider"]["helm"]
+        assert kubernetes == {"host": helm["kubernetes"]["host"], "exec": [plugin]}
+        assert helm == {"kubernetes": {"host": kubernetes["host"], "exec": plugin}}
+        assert "google_client_config" not in stack["data"]
+
+
 def test_services_are_on_before_use_and_never_switched_off(synthesis: Synthesis) -> None:
     services = synthesis.resources("default", "foundation", "google_project_service")
     assert all(service["disable_on_destroy"] is False for service in services.values())

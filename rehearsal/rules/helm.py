@@ -21,7 +21,7 @@ from rehearsal.kubernetes.nodes import nodes
 from rehearsal.kubernetes.resources import CRD, JOBSET, NAMESPACE, crd
 from rehearsal.kubernetes.status import Status
 from rehearsal.rules import charts, kueue_configuration
-from rehearsal.rules.access import cluster_api
+from rehearsal.rules.access import UNAUTHORIZED, cluster_api
 from rehearsal.rules.charts import Chart
 from rehearsal.rules.cluster_access import SECRET, Authorized
 from rehearsal.rules.kind import Client, Refusal
@@ -157,7 +157,10 @@ def _api(client: Client, verb: str, release: Attributes) -> Api:
     try:
         api = cluster_api(client, settings)
     except Refusal as refusal:
-        raise Refusal(f"Kubernetes cluster unreachable: {refusal.message}", refusal.detail) from refusal
+        # Helm asks for the version first, and client-go has no words of the server for that.
+        unknown = "the server has asked for the client to provide credentials"
+        words = unknown if refusal.message == UNAUTHORIZED else refusal.message
+        raise Refusal(f"Kubernetes cluster unreachable: {words}", refusal.detail) from refusal
     if isinstance(api, Authorized):
         for needed in dict.fromkeys(("list", verb)):
             api.authorize(needed, SECRET, str(release["namespace"]))

@@ -7,7 +7,7 @@ from typing import Any
 
 from rehearsal.cloud import Attributes, Cloud
 from rehearsal.rules.google import PROJECT, SERVICE, ApiError, Change, GoogleKind, may
-from rehearsal.rules.identity import token_of
+from rehearsal.rules.identity import hour_of, token_of
 from rehearsal.rules.kind import Client, Refusal
 
 SERVICE_USAGE = "serviceusage.googleapis.com"
@@ -96,7 +96,7 @@ class ClientConfig:
             | place
             | {
                 "id": id_,
-                "access_token": settings.get("access_token") or token_of(client.account),
+                "access_token": settings.get("access_token") or token_of(client.account, hour=hour_of(client.cloud)),
                 "default_labels": settings.get("default_labels"),
             }
         )

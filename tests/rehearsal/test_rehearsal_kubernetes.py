@@ -14,6 +14,7 @@ from rehearsal.kubernetes.api import Api
 from rehearsal.kubernetes.resources import KUEUE, NAMESPACE
 from rehearsal.kubernetes.status import Status
 from rehearsal.provider_facts import FACTS
+from rehearsal.rules.identity import let_an_hour_pass
 from rehearsal.rules.kind import Refusal
 from tests.rehearsal.job_sets import job_set
 from tests.rehearsal.played import Played
@@ -57,6 +58,49 @@ def test_an_old_version_of_an_api_is_not_served(deployed: Played) -> None:
 )
 def test_a_provider_that_does_not_reach_the_cluster(deployed: Played, settings: dict[str, Any], words: str) -> None:
     deployed.settings["kubernetes"] |= settings
+    with pytest.raises(Refusal, match=words):
+        deployed.plan(FLAVOR)
+
+
+PLUGIN = {"api_version": "client.authentication.k8s.io/v1beta1", "command": "gke-gcloud-auth-plugin", "args": []}
+
+
+def test_a_token_lives_an_hour_and_the_next_plan_gets_another(deployed: Played) -> None:
+    before = deployed.read_source("google_client_config")["access_token"]
+    let_an_hour_pass(deployed.cloud)
+    with pytest.raises(Refusal, match=r"^Unauthorized$"):
+        deployed.plan(FLAVOR)
+    with pytest.raises(
+        Refusal, match=r"^Kubernetes cluster unreachable: the server has asked for the client to provide credentials$"
+    ):
+        deployed.plan(KUEUE_RELEASE)
+    after = deployed.read_source("google_client_config")["access_token"]
+    assert after != before
+    deployed.settings["kubernetes"]["token"] = after
+    deployed.plan(FLAVOR)
+
+
+def test_the_auth_plugin_gets_a_token_whenever_it_is_asked(deployed: Played) -> None:
+    deployed.settings["kubernetes"] |= {"token": None, "exec": [PLUGIN]}
+    deployed.settings["helm"]["kubernetes"] |= {"token": None, "exec": PLUGIN}
+    let_an_hour_pass(deployed.cloud)
+    deployed.plan(FLAVOR)
+    deployed.plan(KUEUE_RELEASE)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"command": "gke-auth"}, "exec: executable gke-auth not found"),
+        (
+            {"api_version": "client.authentication.k8s.io/v1"},
+            "is configured to use API version client.authentication.k8s.io/v1, plugin returned version "
+            "client.authentication.k8s.io/v1beta1",
+        ),
+    ],
+)
+def test_another_plugin_or_version_is_refused(deployed: Played, change: dict[str, str], words: str) -> None:
+    deployed.settings["kubernetes"] |= {"token": None, "exec": [PLUGIN | change]}
     with pytest.raises(Refusal, match=words):
         deployed.plan(FLAVOR)
 
