@@ -143,6 +143,8 @@ class Show(Parts):
             self.wrong(f"{team.name}: hello-tpu has {submitted.pods_without_node} pods that no node pool carries")
         elif not submitted.admitted and not (submitted.waits_for and submitted.waits_for <= may_wait_for):
             self.wrong(f"{team.name}: hello-tpu is not admitted")
+        for line in submitted.not_started:
+            self.wrong(f"{team.name}: {line}")
         return "\n    ".join(submitted.lines)
 
     def _refused_destroy(self) -> None:

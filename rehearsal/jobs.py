@@ -20,6 +20,7 @@ from rehearsal.kubernetes import server
 from rehearsal.kubernetes.api import Api
 from rehearsal.kubernetes.controllers import explain
 from rehearsal.kubernetes.nodes import nodes
+from rehearsal.kubernetes.pulls import refused
 from rehearsal.kubernetes.resources import ALL
 from rehearsal.report import counted
 from rehearsal.world import World
@@ -32,12 +33,14 @@ class Submitted:
     """What became of a job. `lines` are for people: where it was admitted, or why not and what to change.
 
     `waits_for` are the codes of the reasons for which it waits, empty where it does not, or not only, wait.
+    `not_started`: why pods that have a node do not start, a line each.
     """
 
     admitted: bool
     lines: list[str]
     waits_for: frozenset[str] = frozenset()
     pods_without_node: int = 0
+    not_started: tuple[str, ...] = ()
 
 
 def submit(world: World, cluster: str, manifest: Path) -> Submitted:
@@ -69,7 +72,12 @@ def submit(world: World, cluster: str, manifest: Path) -> Submitted:
     for (flavor, resource), number in explanation.borrows.items():
         if resource == _TPU:
             lines.append(f"borrows {counted(int(number), 'chip')} of {flavor} from other teams")
-    return Submitted(admitted=True, lines=lines, pods_without_node=without_node)
+    return Submitted(
+        admitted=True,
+        lines=lines,
+        pods_without_node=without_node,
+        not_started=refused(world.cloud, cluster, body),
+    )
 
 
 def quotas_off(cloud: Cloud, cluster: str) -> list[str]:

@@ -74,7 +74,11 @@ class Foundation(EnvironmentStack):
             self._bucket(team)
 
     def _node_identity(self) -> ServiceAccount:
-        """Nodes have an account of their own, able to log, report metrics and pull our images: nothing else."""
+        """Nodes have an account of their own, able to log, report metrics and pull our images: nothing else.
+
+        Image streaming asks whether the account may use the project's services, and the nodes' role does not say so.
+        https://cloud.google.com/kubernetes-engine/docs/how-to/image-streaming#requirements
+        """
         nodes = ServiceAccount(
             self,
             "node-account",
@@ -82,14 +86,18 @@ class Foundation(EnvironmentStack):
             display_name="Nodes of the TPU training cluster",
             depends_on=[self.services["iam.googleapis.com"]],
         )
-        ProjectIamMember(
-            self,
-            "node-account-role",
-            project=self.environment.settings.project_id,
-            role="roles/container.defaultNodeServiceAccount",
-            member=nodes.member,
-            depends_on=[self.services["cloudresourcemanager.googleapis.com"]],
-        )
+        for id_, role in (
+            ("node-account-role", "roles/container.defaultNodeServiceAccount"),
+            ("node-account-streams", "roles/serviceusage.serviceUsageConsumer"),
+        ):
+            ProjectIamMember(
+                self,
+                id_,
+                project=self.environment.settings.project_id,
+                role=role,
+                member=nodes.member,
+                depends_on=[self.services["cloudresourcemanager.googleapis.com"]],
+            )
         self.output("node_service_account", nodes.email, "The service account that all nodes run as")
         return nodes
 
