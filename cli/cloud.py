@@ -21,12 +21,14 @@ with warnings.catch_warnings():
     import requests
     from google.api_core import exceptions
     from google.api_core.retry import Retry, if_exception_type
+    from google.auth.credentials import CredentialsWithQuotaProject
     from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, RefreshError, TransportError
+    from google.auth.external_account_authorized_user import Credentials as FederatedPerson
     from google.auth.transport.requests import AuthorizedSession
     from google.cloud import service_usage_v1
     from google.cloud.service_usage_v1.services.service_usage.transports import ServiceUsageRestTransport
     from google.cloud.storage import Client as StorageClient
-    from google.oauth2.credentials import Credentials as AccessToken
+    from google.oauth2.credentials import Credentials as Person
 
 _TRANSIENT = if_exception_type(
     exceptions.TooManyRequests,
@@ -166,18 +168,23 @@ def connect(project_id: str) -> Clients:
 def credentials(project_id: str) -> google.auth.credentials.Credentials:
     """An access token goes before everything else, as in Terraform's Google provider and its backend.
 
-    Raises Failed where there are none.
+    Requests with a person's credentials name the project as the one that pays the quota, so that its own switched-on
+    APIs count. With a service account's they count anyway, and naming it takes serviceusage.services.use, which the
+    accounts of builds lack. An access token does not say whose it is. Raises Failed where there are none.
+    https://cloud.google.com/docs/quotas/set-quota-project
     """
+    chosen = os.environ.get("GOOGLE_CLOUD_QUOTA_PROJECT") or None
     if token := os.environ.get("GOOGLE_OAUTH_ACCESS_TOKEN"):
-        return AccessToken(token, quota_project_id=project_id)  # type: ignore[no-untyped-call]
+        return Person(token, quota_project_id=chosen)  # type: ignore[no-untyped-call]
     try:
-        # Naming the project as the one that pays the quota makes its own switched-on APIs count, for people's accounts
-        # too. https://cloud.google.com/docs/quotas/set-quota-project
+        found: google.auth.credentials.Credentials
         found, _ = google.auth.default(
-            scopes=["https://www.googleapis.com/auth/cloud-platform"], quota_project_id=project_id
+            scopes=["https://www.googleapis.com/auth/cloud-platform"], quota_project_id=chosen or project_id
         )
     except (DefaultCredentialsError, RefreshError) as error:
         raise Failed(f"credentials: none that can be used on this machine ({_brief(error)}); {_LOG_IN}") from error
+    if not isinstance(found, Person | FederatedPerson) and isinstance(found, CredentialsWithQuotaProject):
+        found = found.with_quota_project(chosen)  # type: ignore[no-untyped-call]
     return found
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import grpc
 
-from rehearsal import bindings, builds, listed, plugins, processes, web
+from rehearsal import bindings, builds, listed, plugins, processes, quota_project, web
 from rehearsal.cloud import Cloud
 from rehearsal.gcs import Storage
 from rehearsal.kubernetes import server
@@ -63,9 +63,11 @@ def answers(cloud: Cloud) -> Callable[[web.Request], web.Response]:
     def answer(request: web.Request) -> web.Response:
         if request.path.startswith(server.PREFIX):
             return server.serve(cloud, request)
-        if builds.serves(request.path):
+        building, listing = builds.serves(request.path), listed.PATH.fullmatch(request.path)
+        quota_project.check(cloud, request, storage=not (building or listing))
+        if building:
             return builds.serve(cloud, request)
-        if listed.PATH.fullmatch(request.path):
+        if listing:
             return listed.serve(cloud, request)
         return storage.handle(request)
 
