@@ -19,6 +19,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+from cdktf import TerraformResourceLifecycle
 from cdktf_cdktf_provider_google.artifact_registry_repository_iam_member import ArtifactRegistryRepositoryIamMember
 from cdktf_cdktf_provider_google.cloud_scheduler_job import (
     CloudSchedulerJob,
@@ -45,6 +46,7 @@ from cdktf_cdktf_provider_google.storage_bucket import (
 from constructs import Construct
 
 from environment import Environment
+from environment.scheduler import scheduler_region
 from stacks.base import EnvironmentStack
 from stacks.identities import DEPLOY, PLAN, SCHEDULER, Identities
 
@@ -59,7 +61,7 @@ DRIFT_SCHEDULE = "30 4 * * *"  # UTC; after the default maintenance window has b
 
 
 class Pipeline(EnvironmentStack):
-    """Everything is in the region of the repository's connection, for triggers must be.
+    """Everything is in the region of the repository's connection, for triggers must be, but for the nightly job.
 
     `stacks` are those that the builds deploy; what they use decides what the identities may do.
     """
@@ -189,7 +191,8 @@ class Pipeline(EnvironmentStack):
     def _by_hand(self, build: str) -> dict[str, Any]:
         """A trigger that no event starts builds the head of BUILD_BRANCH, from the file that is there.
 
-        The connection says what kind of repository it is.
+        The connection says what kind of repository it is, and Google answers with that; the provider requires a kind,
+        and would set ours at every deploy.
         """
         settings = self.environment.settings
         ref = f"refs/heads/{settings.build_branch}"
@@ -197,16 +200,22 @@ class Pipeline(EnvironmentStack):
         return {
             "source_to_build": CloudbuildTriggerSourceToBuild(ref=ref, **repository),
             "git_file_source": CloudbuildTriggerGitFileSource(path=_file(build), revision=ref, **repository),
+            "lifecycle": TerraformResourceLifecycle(
+                ignore_changes=[f"{block}[0].repo_type" for block in ("git_file_source", "source_to_build")]
+            ),
         }
 
     def _every_night(self, drift: CloudbuildTrigger, identities: Identities) -> None:
-        """https://cloud.google.com/build/docs/automating-builds/create-scheduled-triggers"""
+        """In a region that has Cloud Scheduler; what it calls is elsewhere.
+
+        https://cloud.google.com/build/docs/automating-builds/create-scheduled-triggers
+        """
         CloudSchedulerJob(
             self,
             "drift-nightly",
             name=self.environment.names.trigger("drift"),
             description="Runs the drift check",
-            region=self.location,
+            region=scheduler_region(self.location),
             schedule=DRIFT_SCHEDULE,
             time_zone="Etc/UTC",
             http_target=CloudSchedulerJobHttpTarget(

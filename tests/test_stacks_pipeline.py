@@ -72,10 +72,31 @@ def test_what_runs_as_the_deploy_account_is_on_the_branch_and_approved(pipeline:
     assert of_deploy["destroy"]["git_file_source"]["revision"] == "refs/heads/main"
 
 
+def test_what_google_says_of_a_repository_s_type_changes_no_trigger(pipeline: Stack) -> None:
+    by_hand = {name: each for name, each in triggers(pipeline).items() if "source_to_build" in each}
+    assert by_hand.keys() == {"destroy", "drift"}
+    for each in by_hand.values():
+        assert each["lifecycle"]["ignore_changes"] == ["git_file_source[0].repo_type", "source_to_build[0].repo_type"]
+
+
+def test_the_nightly_job_is_in_a_region_with_cloud_scheduler_and_calls_the_trigger_where_that_is(
+    tmp_path: Path,
+) -> None:
+    repository = "projects/my-project/locations/us-east5/connections/github/repositories/mine"
+    env = {"PROJECT_ID": "my-project", "BUILD_REPOSITORY": repository, "BUILDER_IMAGE": f"a/b@sha256:{'0' * 64}"}
+    (tmp_path / "vars.env").write_text("")
+    found = app(environment.load(tmp_path / "vars.env", env), tmp_path / "out")
+    stack = next(each for each in found.node.children if each.node.id == "pipeline").to_terraform()["resource"]
+    (job,) = stack["google_cloud_scheduler_job"].values()
+    assert job["region"] == "us-east4"
+    assert {each["location"] for each in stack["google_cloudbuild_trigger"].values()} == {"us-east5"}
+    assert "google_cloudbuild_trigger.trigger-drift.id" in job["http_target"]["uri"]
+
+
 def test_every_trigger_is_of_the_connected_repository_and_in_its_region(pipeline: Stack, synthesis: Synthesis) -> None:
     repository = synthesis.environment(CASE).settings.build_repository
-    for each in [*triggers(pipeline).values(), *pipeline["google_cloud_scheduler_job"].values()]:
-        assert each.get("location", each.get("region")) == "us-central1"
+    for each in triggers(pipeline).values():
+        assert each["location"] == "us-central1"
         for block in ("repository_event_config", "source_to_build", "git_file_source"):
             assert each.get(block, {}).get("repository", repository) == repository
 

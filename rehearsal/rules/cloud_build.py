@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rehearsal.cloud import Cloud
+from rehearsal.cloud import Attributes, Cloud
 from rehearsal.rules.google import ApiError, Change, GoogleKind, one
 from rehearsal.rules.iam import ACCOUNT
 
@@ -27,6 +27,30 @@ _SOURCES = (
     "developer_connect_event_config",
 )
 _BY_HAND = "source_to_build"
+
+# https://docs.cloud.google.com/scheduler/docs/locations
+SCHEDULER_REGIONS = frozenset(
+    {
+        f"{place}{number}"
+        for place, numbers in {
+            "northamerica-northeast": (1, 2),
+            "southamerica-east": (1,),
+            "us-central": (1,),
+            "us-east": (1, 4),
+            "us-west": (1, 2, 3, 4),
+            "europe-central": (2,),
+            "europe-west": (1, 2, 3, 4, 6, 12),
+            "asia-east": (1, 2),
+            "asia-northeast": (1, 2, 3),
+            "asia-south": (1, 2),
+            "asia-southeast": (1, 2, 3),
+            "australia-southeast": (1,),
+            "me-central": (1, 2),
+            "me-west": (1,),
+        }.items()
+        for number in numbers
+    }
+)
 
 # https://cloud.google.com/scheduler/docs/configuring/cron-job-schedules
 _FIELD = r"(?:\*|\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)(?:/\d+)?"
@@ -94,6 +118,15 @@ def repositories_are_connected(change: Change) -> None:
             raise ApiError(400, f"repository {name} is in another region than the trigger {change.name}", "badRequest")
 
 
+def repository_type(_: Change, given: Attributes) -> Attributes:
+    """Of a connected repository Google gives back the type that the connection has, whatever was sent."""
+    return given | {
+        block: [{**one(given, block), "repo_type": "GITHUB"}]
+        for block in (_BY_HAND, "git_file_source")
+        if one(given, block).get("repository")
+    }
+
+
 def branches_are_expressions(change: Change) -> None:
     """Branches are regular expressions. https://github.com/google/re2/wiki/Syntax"""
     event = one(change.values, "repository_event_config")
@@ -120,6 +153,21 @@ def connection_exists(change: Change) -> None:
     name = str(change.values["parent_connection"])
     if name.startswith("projects/") and change.get(CONNECTION, name) is None:
         raise ApiError(404, f"Resource '{name}' was not found", "notFound")
+
+
+def location_has_scheduler(change: Change) -> None:
+    """A region without Cloud Scheduler is told as a lack of permission.
+
+    https://docs.cloud.google.com/scheduler/docs/locations; hashicorp/terraform-provider-google issue 7001
+    """
+    region = change.name.split("/")[3]
+    if region not in SCHEDULER_REGIONS:
+        raise ApiError(
+            403,
+            'The principal (user or service account) lacks IAM permission "cloudscheduler.jobs.create" for the '
+            f'resource "projects/{change.project}/locations/{region}" (or the resource may not exist).',
+            "forbidden",
+        )
 
 
 def schedule_is_cron(change: Change) -> None:
@@ -151,6 +199,7 @@ KINDS = (
             account_exists,
         ),
         computed=lambda change: {"trigger_id": change.name.rsplit("/", 1)[-1]},
+        stored=repository_type,
     ),
     GoogleKind(
         type_="google_cloudbuild_worker_pool",
@@ -178,7 +227,7 @@ KINDS = (
         word="Job",
         service=SCHEDULER,
         exists="Job {name} already exists.",
-        checks=(schedule_is_cron, caller_exists),
+        checks=(location_has_scheduler, schedule_is_cron, caller_exists),
         computed=lambda _: {"state": "ENABLED"},
     ),
 )

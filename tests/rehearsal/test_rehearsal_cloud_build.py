@@ -50,6 +50,22 @@ def test_a_trigger_comes_stays_changes_and_goes(building: Played) -> None:
     assert building.cloud.count("google_cloudbuild_trigger") == 0
 
 
+def test_google_gives_back_the_connection_s_type_of_repository_whatever_was_sent(building: Played) -> None:
+    """Required, and not computed: without ignore_changes it is set again at every deploy."""
+    ours = {"repository": REPOSITORY, "repo_type": "UNKNOWN"}
+    by_hand = {
+        **{key: value for key, value in TRIGGER.items() if key not in ("filename", "repository_event_config")},
+        "source_to_build": [{**ours, "ref": "refs/heads/main"}],
+        "git_file_source": [{**ours, "path": "cloudbuild/drift.yaml"}],
+    }
+    building.make("google_cloudbuild_trigger.drift", **by_hand)
+    found = building.read("google_cloudbuild_trigger.drift")
+    assert found is not None
+    assert [found[block][0]["repo_type"] for block in ("source_to_build", "git_file_source")] == ["GITHUB", "GITHUB"]
+    assert found["source_to_build"][0]["ref"] == "refs/heads/main"
+    assert not building.unchanged("google_cloudbuild_trigger.drift")
+
+
 def test_a_second_trigger_of_a_name_is_refused(building: Played) -> None:
     building.make("google_cloudbuild_trigger.deploy", **TRIGGER)
     with pytest.raises(Refusal, match="Error 409: trigger 'deploy' already exists"):
@@ -105,6 +121,11 @@ def test_a_job_comes_stays_and_goes(building: Played, schedule: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
+        (
+            {"region": "us-east5"},
+            r'403: The principal .* lacks IAM permission "cloudscheduler.jobs.create" for the '
+            r'resource "projects/my-project/locations/us-east5" \(or the resource may not exist\)',
+        ),
         ({"schedule": "every night"}, "Schedule or time zone is invalid: 'every night'"),
         ({"schedule": "30 4 * *"}, "Schedule or time zone is invalid"),
         (
