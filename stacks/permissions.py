@@ -160,6 +160,10 @@ ROWS: Mapping[str, Row] = MappingProxyType(
         "data.google_project": Row(
             read=_PROJECT, source="https://cloud.google.com/resource-manager/docs/access-control"
         ),
+        "data.google_service_account": Row(
+            read="iam.serviceAccounts.get",
+            source="https://cloud.google.com/iam/docs/service-accounts-list-edit",
+        ),
         "data.google_container_cluster": Row(
             read=f"container.clusters.get container.clusters.connect {_POOLS}",
             source="https://cloud.google.com/kubernetes-engine/docs/how-to/latest/network-isolation#dns-endpoint",

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cdktf import ITerraformDependable
+from cdktf_cdktf_provider_google.data_google_service_account import DataGoogleServiceAccount
 from cdktf_cdktf_provider_kubernetes.cluster_role_binding_v1 import (
     ClusterRoleBindingV1,
     ClusterRoleBindingV1Metadata,
@@ -58,8 +59,8 @@ RELEASES = (JOBSET_NAMESPACE, KUEUE_NAMESPACE)
 class PlanAccess(Construct):
     """Read-only, for the account alone. Not in it: pods, jobs, logs, and the Secrets and ConfigMaps of the teams.
 
-    GKE knows a service account of Google's by its email.
-    https://cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control#rbac-subjects
+    GKE knows a service account of Google's by its email, or by its unique id where a token carries no email.
+    https://cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control
     """
 
     def __init__(
@@ -67,7 +68,8 @@ class PlanAccess(Construct):
     ) -> None:
         super().__init__(scope, id_)
         names = environment.names
-        account = names.account_email(names.plan_account)
+        account = DataGoogleServiceAccount(self, "account", account_id=names.account_email(names.plan_account))
+        users = [names.account_email(names.plan_account), account.unique_id]
         role = ClusterRoleV1(
             self,
             "reader",
@@ -85,12 +87,12 @@ class PlanAccess(Construct):
             "readers",
             metadata=ClusterRoleBindingV1Metadata(name=NAME),
             role_ref=ClusterRoleBindingV1RoleRef(api_group=API_GROUP, kind="ClusterRole", name=role.metadata.name),
-            subject=[ClusterRoleBindingV1Subject(api_group=API_GROUP, kind="User", name=account)],
+            subject=[ClusterRoleBindingV1Subject(api_group=API_GROUP, kind="User", name=user) for user in users],
         )
         for namespace in RELEASES:
-            self._releases(namespace, account, depends_on)
+            self._releases(namespace, users, depends_on)
 
-    def _releases(self, namespace: str, account: str, depends_on: Sequence[ITerraformDependable]) -> None:
+    def _releases(self, namespace: str, users: Sequence[str], depends_on: Sequence[ITerraformDependable]) -> None:
         """The namespace comes with its first release."""
         role = RoleV1(
             self,
@@ -104,5 +106,5 @@ class PlanAccess(Construct):
             f"release-readers-{namespace}",
             metadata=RoleBindingV1Metadata(name=NAME, namespace=namespace),
             role_ref=RoleBindingV1RoleRef(api_group=API_GROUP, kind="Role", name=role.metadata.name),
-            subject=[RoleBindingV1Subject(api_group=API_GROUP, kind="User", name=account)],
+            subject=[RoleBindingV1Subject(api_group=API_GROUP, kind="User", name=user) for user in users],
         )

@@ -11,6 +11,7 @@ from rehearsal.cloud import Cloud
 from rehearsal.kubernetes.api import Api, Object
 from rehearsal.kubernetes.resources import ALL, Resource
 from rehearsal.rules import identity
+from rehearsal.rules.iam import ACCOUNT
 from rehearsal.rules.kind import Refusal
 
 RBAC = "rbac.authorization.k8s.io/v1"
@@ -57,23 +58,33 @@ class Authorized(Api):
         if not identity.denied(self.cloud, self.account, permission, self.cluster, project=project):
             return
         group = resource.api_version.rpartition("/")[0]
-        for rule in self._rules(namespace):
-            if group in rule["apiGroups"] and resource.plural in rule["resources"] and verb in rule["verbs"]:
-                return
         where = f' in the namespace "{namespace}"' if namespace else " at the cluster scope"
-        raise Refusal(
-            f'{resource.qualified} "{name}" is forbidden: User "{self.account}" cannot {verb} resource'
-            f' "{resource.plural}" in API group "{group}"{where}: requires one of ["{permission}"] permission(s).'
-        )
+        for user in self._users():
+            if not any(
+                group in rule["apiGroups"] and resource.plural in rule["resources"] and verb in rule["verbs"]
+                for rule in self._rules(user, namespace)
+            ):
+                raise Refusal(
+                    f'{resource.qualified} "{name}" is forbidden: User "{user}" cannot {verb} resource'
+                    f' "{resource.plural}" in API group "{group}"{where}: requires one of ["{permission}"]'
+                    " permission(s)."
+                )
 
-    def _rules(self, namespace: str) -> Iterator[Object]:
-        """The rules of the roles that are bound to the account there. https://kubernetes.io/docs/reference/access-authn-authz/rbac/"""
+    def _users(self) -> list[str]:
+        """What GKE may know the account by: its email, or its unique id where the token carries no email. Nobody has
+        said which Cloud Build's tokens do, so both have to be allowed.
+
+        https://cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control
+        """
+        found = self.cloud.get(ACCOUNT, f"projects/{self.cluster.split('/')[1]}/serviceAccounts/{self.account}")
+        return [self.account, *([str(found["unique_id"])] if found else [])]
+
+    def _rules(self, user: str, namespace: str) -> Iterator[Object]:
+        """The rules of the roles bound to a user there. https://kubernetes.io/docs/reference/access-authn-authz/rbac/"""
         bindings = self._own.all(_kind("ClusterRoleBinding"))
         bindings += self._own.all(_kind("RoleBinding"), namespace) if namespace else []
         for binding in bindings:
-            if not any(
-                subject["kind"] == "User" and subject["name"] == self.account for subject in binding["subjects"]
-            ):
+            if not any(subject["kind"] == "User" and subject["name"] == user for subject in binding["subjects"]):
                 continue
             role = _kind(binding["roleRef"]["kind"])
             for found in self._own.all(role, binding["metadata"].get("namespace", "") if role.namespaced else ""):

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from rehearsal.cloud import Attributes
 from rehearsal.rules import conditions, identity
-from rehearsal.rules.google import PROJECT, ApiError, Change, Check, GoogleKind, one
-from rehearsal.rules.kind import Client
+from rehearsal.rules.google import PROJECT, ApiError, Change, Check, GoogleKind, may, one
+from rehearsal.rules.kind import Client, Refusal
 from rehearsal.rules.project import RESOURCE_MANAGER
 from rehearsal.values import Unknown
 
@@ -244,3 +244,27 @@ KINDS = (
         checks=(account_of_member_exists, *MEMBER_CHECKS),
     ),
 )
+
+
+class ServiceAccount:
+    """data.google_service_account"""
+
+    type_ = ACCOUNT
+
+    def read(self, client: Client, config: Attributes) -> Attributes:
+        project = str(config.get("project") or client.settings.get("project"))
+        id_ = str(config["account_id"]).rpartition("/")[2]
+        email = id_ if "@" in id_ else f"{id_}@{project}.iam.gserviceaccount.com"
+        name = f"projects/{project}/serviceAccounts/{email}"
+        try:
+            may(client, f"data.{self.type_}", "read", {"project": project, "account_id": email})
+        except ApiError as error:
+            raise Refusal(f'Error when reading or editing Service Account "{name}": {error.text}') from error
+        found = client.cloud.get(ACCOUNT, name)
+        if found is None:
+            raise Refusal(f"{name} not found")
+        told = ("id", "name", "email", "unique_id", "member", "display_name", "disabled")
+        return config | {key: found.get(key) for key in told}
+
+
+SOURCES = (ServiceAccount(),)

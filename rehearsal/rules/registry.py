@@ -26,5 +26,5 @@ KINDS: Mapping[str, Mapping[str, Kind]] = {
     "helm": {kind.type_: kind for kind in helm.KINDS},
 }
 SOURCES: Mapping[str, Mapping[str, Source]] = {
-    "google": {source.type_: source for source in (*project.SOURCES, *gke.SOURCES)},
+    "google": {source.type_: source for source in (*project.SOURCES, *iam.SOURCES, *gke.SOURCES)},
 }

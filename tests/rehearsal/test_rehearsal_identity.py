@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from rehearsal.kubernetes.api import Api
 from rehearsal.rules.identity import ROLE, account_of, token_of
 from rehearsal.rules.kind import Refusal
 from tests.rehearsal.deployed import addresses, deploy, destroy, stacks_in
@@ -20,6 +21,7 @@ PLAN = "tpu-plan@my-project.iam.gserviceaccount.com"
 DEPLOY = "tpu-deploy@my-project.iam.gserviceaccount.com"
 DEPLOY_ROLE = "projects/my-project/roles/tpu_deploy"
 STATE = "my-project-tpu-tf-state"
+CLUSTER = "projects/my-project/locations/us-east5/clusters/tpu-cluster"
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +91,24 @@ def test_the_plan_identity_reads_every_resource_of_the_builds(piped: Played, syn
         if resource.type_ != "terraform_data" and not _of_pipeline(synthesis, address):
             assert piped.read(address) is not None, address
             piped.plan(address)
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_the_plan_identity_reads_the_cluster_whether_or_not_its_token_carries_an_email(
+    piped: Played, kept: int
+) -> None:
+    """Both of its names are bound: with one of them alone, the other is refused."""
+    api = Api(piped.cloud, CLUSTER)
+    (binding,) = (each for each in api.everything() if each["kind"] == "ClusterRoleBinding")
+    email, number = (subject["name"] for subject in binding["subjects"])
+    account = piped.cloud.get("google_service_account", f"projects/my-project/serviceAccounts/{PLAN}")
+    assert account is not None
+    assert (email, number) == (PLAN, account["unique_id"])
+    binding["subjects"] = [binding["subjects"][kept]]
+    api.store(binding)
+    piped.act_as(PLAN)
+    with pytest.raises(Refusal, match=f'is forbidden: User "{(number, email)[kept]}" cannot get resource "namespaces"'):
+        piped.read("kubernetes_namespace_v1.team-tpu-training_namespace_139BA39A")
 
 
 @pytest.mark.parametrize(
