@@ -117,7 +117,7 @@ def test_a_priority_class_that_is_made_is_known_and_gives_the_priority() -> None
 
 def _groups(count: int) -> list[Object]:
     template = {"spec": {"containers": [{"name": "a", "image": "a"}]}}
-    return [{"groupName": f"g{number}", "template": template} for number in range(count)]
+    return [{"groupName": f"g{number}", "rayStartParams": {}, "template": template} for number in range(count)]
 
 
 @pytest.mark.parametrize(

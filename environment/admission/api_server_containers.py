@@ -36,6 +36,17 @@ def _no_containers(workload: Workload) -> Iterator[Finding]:
             yield pods.spec.get("containers").path, "is empty", "add a container"
 
 
+@BOOK.rule("no-pod-spec", "validateContainers", later="")
+def _no_pod_spec(workload: Workload) -> Iterator[Finding]:
+    """Of a custom resource a mutating webhook writes containers: null, which the schema refuses."""
+    for pods in templates(workload):
+        if pods.spec.value is None:
+            yield f"{pods.spec.path}.containers", "is missing", "add a container"
+    for job in workload.spec.get("replicatedJobs").items():
+        if job.get("template").value is not None and job.get("template", "spec").value is None:
+            yield job.get("template", "spec", "template").path, "is missing", "describe the pods"
+
+
 @BOOK.rule("no-image", "validateContainerCommon")
 def _no_image(workload: Workload) -> Iterator[Finding]:
     for container in _containers(workload):
@@ -115,7 +126,7 @@ def _ports(workload: Workload) -> Iterator[Finding]:
             names.add(name.text())
 
 
-@BOOK.rule("bad-container-setting", "validateContainerCommon, validateContainers, validateInitContainers")
+@BOOK.rule("bad-container-setting", "validateContainerCommon")
 def _settings(workload: Workload) -> Iterator[Finding]:
     for container in _containers(workload):
         pull, message = container.get("imagePullPolicy"), container.get("terminationMessagePolicy")
@@ -127,12 +138,6 @@ def _settings(workload: Workload) -> Iterator[Finding]:
         escalates = security.get("allowPrivilegeEscalation")
         if security.get("privileged").flag() and escalates.value is False:
             yield escalates.path, "a privileged container can always gain privileges", "remove it"
-        restarts = container.get("restartPolicy")
-        if ".initContainers[" in container.path:
-            if restarts.text("Always") != "Always":
-                yield restarts.path, f"{brief(restarts.text())} is no policy of an init container", "use Always"
-        elif restarts.value is not None:
-            yield restarts.path, "is for init containers", "remove it, or set it for the pod"
 
 
 @BOOK.rule("bad-probe", "validateProbe, validateHandler, validateInitContainers")

@@ -199,7 +199,7 @@ def _indexes_of(text: str, completions: int) -> int | None:
 def _selector(workload: Workload) -> Iterator[Finding]:
     for spec in workload.job_specs:
         selector = spec.get("selector")
-        if selector.value is not None and not spec.get("manualSelector").flag():
+        if any(selector.mapping().values()) and not spec.get("manualSelector").flag():
             yield selector.path, "the API server makes a Job's selector", "remove it"
             continue
         wanted, labels = selector.get("matchLabels").texts(), spec.get("template", "metadata", "labels").texts()

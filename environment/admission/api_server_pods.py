@@ -47,7 +47,7 @@ def _restart_policy(workload: Workload) -> Iterator[Finding]:
         default = "Always"  # which the API server fills in
         if pods.name == "head" and workload.spec.get("submissionMode").text() == "SidecarMode":
             allowed, default = ("Never",), "Never"  # which KubeRay fills in
-        if (policy.text() or default) not in allowed:
+        if pods.spec.value is not None and (policy.text() or default) not in allowed:
             says = f"is {policy.text()}" if policy.value else "is missing, which means Always"
             yield policy.path, f"{says}; there are {', '.join(allowed)}", f"set it to {allowed[0]}"
 

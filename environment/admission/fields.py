@@ -21,6 +21,9 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 _REPEATABLE_IN_A_JOB = ("env", "ports", "hostAliases", "imagePullSecrets")
 # The API server refuses these of a Job (pkg/apis/batch/validation, ValidateNonnegativeField). JobSet and KubeRay take
 # them, and neither Kueue nor the Job that is made of them does.
+# A Job is held against no schema; its validation asks for everything that schemas do but this (tried).
+_LEFT_OUT_OF_A_JOB = (("PodFailurePolicy", "rules"),)
+_OBJECTS_OF_TEXTS = ("preference", "podAffinityTerm")  # required, and nothing but texts and numbers is in them
 _NOT_NEGATIVE = {
     "JobSpec": (
         *("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "backoffLimitPerIndex"),
@@ -61,8 +64,11 @@ class _Walk:
                 clean[name] = self._value(inner, known.fields[name], path=place, above=(*above, type_))
                 self._not_negative(type_, name, clean, place)
         for name in known.required:
+            if self.kind == "Job" and (type_, name) in _LEFT_OUT_OF_A_JOB:
+                continue
             if name not in seen or value.get(name, 0) is None:
-                self._refuse("missing-field", f"{path}.{name}" if path else name, "is missing", "add it")
+                later = self.kind != "Job" and _is_filled_in(name, known.fields[name])
+                self._refuse("missing-field", f"{path}.{name}" if path else name, "is missing", "add it", later=later)
         return {name: inner for name, inner in clean.items() if inner is not None}
 
     def _value(self, value: object, kind: FieldType, *, path: str, above: tuple[str, ...]) -> Any:
@@ -71,20 +77,29 @@ class _Walk:
         if kind.shape == "[":
             return self._list(value, kind, path=path, above=above)
         if kind.shape == "{":
-            if not isinstance(value, Mapping):
-                self._wrong(path, value, "a mapping")
-                return None
-            found = {str(key): self._value(each, of_many(kind), path=f"{path}.{key}", above=above)
-                     for key, each in value.items()}  # fmt: skip
-            return {key: each for key, each in found.items() if each is not None}
+            return self._mapping(value, of_many(kind), path=path, above=above)
         return self._scalar(value, kind, path=path)
+
+    def _mapping(
+        self, value: object, each_is: FieldType, *, path: str, above: tuple[str, ...]
+    ) -> dict[str, Any] | None:
+        if not isinstance(value, Mapping):
+            self._wrong(path, value, "a mapping")
+            return None
+        found = {
+            str(key): self._value(_given(each, each_is), each_is, path=f"{path}.{key}", above=above)
+            for key, each in value.items()
+        }
+        return {key: each for key, each in found.items() if each is not None}
 
     def _list(self, value: object, kind: FieldType, *, path: str, above: tuple[str, ...]) -> list[Any] | None:
         if not isinstance(value, list):
             self._wrong(path, value, "a list")
             return None
+        each_is = of_many(kind)
         found = [
-            self._value(each, of_many(kind), path=f"{path}[{index}]", above=above) for index, each in enumerate(value)
+            self._value(_given(each, each_is), each_is, path=f"{path}[{index}]", above=above)
+            for index, each in enumerate(value)
         ]
         if kind.range and not kind.range.holds(len(value)):
             self._refuse("out-of-range", path, f"has {len(value)} items", f"have {kind.range}")
@@ -98,7 +113,7 @@ class _Walk:
         for index, each in enumerate(items):
             if isinstance(each, dict):
                 name = tuple(each.get(key, "TCP" if key == "protocol" else "") for key in kind.keys)
-                if name in seen and all(name):
+                if name in seen and (all(name) or self.kind != "Job"):
                     shown = ", ".join(map(str, name))
                     code, place = "same-name", f"{path}[{index}].{kind.keys[0]}"
                     self._refuse(code, place, f"'{shown}' is there twice", f"each {' and '.join(kind.keys)} once")
@@ -163,6 +178,21 @@ class _Walk:
         verdict = Verdict.NEVER if later else Verdict.REFUSED
         what += f"; the {self.kind} is accepted, but nothing is ever made of it" if later else ""
         self.reasons.append(Reason(verdict=verdict, code=code, where=where, what=what, fix=fix))
+
+
+def _given(value: object, kind: FieldType) -> object:
+    """A value of a list or mapping; null is taken for an empty one."""
+    empty: dict[str, object] = {":": {}, "": "", "~": "0"}
+    return empty.get(kind.shape) if value is None else value
+
+
+def _is_filled_in(name: str, kind: FieldType) -> bool:
+    """Whether a webhook writes an empty value where there is none, with which the schema is content.
+
+    Go writes out every field that is not marked to be left out, so what has passed a mutating webhook has empty texts
+    and zeros for what is missing, and null for a list, which the schema refuses.
+    """
+    return name in _OBJECTS_OF_TEXTS or (kind.shape in ("", "#") and not kind.values)
 
 
 def _as_text(value: object) -> str | None:

@@ -25,6 +25,7 @@ from environment.quantity import brief
 
 RAY = ("RayCluster", "RayJob")
 LATER = "KubeRay does not start it"
+_NAMES_LATER = f"{LATER}, or its webhook, where that is on, refuses it"
 BOOK = RuleBook(source="KubeRay 1.7.0 ray-operator/controllers/ray/utils/validation.go", later=LATER)
 # Of 63 characters 10 are for Services, and 6 for a RayJob's cluster (constant.go).
 _LONGEST_NAMES = {"RayCluster": 53, "RayJob": 47}
@@ -77,23 +78,32 @@ def ray_version(text: str) -> tuple[int, ...] | None:
     return parts if len(parts) >= 2 else None
 
 
-@BOOK.rule("name-too-long", "ValidateRayClusterMetadata, ValidateRayJobMetadata", RAY)
+@BOOK.rule("name-too-long", "ValidateRayClusterMetadata, ValidateRayJobMetadata", RAY, later=_NAMES_LATER)
 def _name_too_long(workload: Workload) -> Iterator[Finding]:
     most, name = _LONGEST_NAMES[workload.kind], longest(workload.name)
     if len(name) > most:
         yield "metadata.name", f"has {len(name)} characters; KubeRay takes {most}", f"shorten it by {len(name) - most}"
 
 
-@BOOK.rule("bad-name", "ValidateRayClusterMetadata, ValidateRayJobMetadata", RAY)
+@BOOK.rule("bad-name", "ValidateRayClusterMetadata, ValidateRayJobMetadata", RAY, later=_NAMES_LATER)
 def _bad_name(workload: Workload) -> Iterator[Finding]:
     name = longest(workload.name)
     if is_subdomain(name) and len(name) <= _LONGEST_NAMES[workload.kind] and not is_label_1035(name):
         yield "metadata.name", f"'{name}' is no name to KubeRay", NAME_FIX
 
 
+@RuleBook(source="Kueue 0.19.2 mutating webhooks of RayCluster and RayJob", rules=BOOK.rules).rule(
+    "no-ray-start-params", "which write rayStartParams: null, refused by KubeRay's schema", RAY
+)
+def _start_params(workload: Workload) -> Iterator[Finding]:
+    for group in _all_groups(workload):
+        if group.get("rayStartParams").value is None:
+            yield group.get("rayStartParams").path, "is missing", "add rayStartParams: {}"
+
+
 @BOOK.rule("no-containers", "ValidateRayClusterSpec", RAY)
 def _no_containers(workload: Workload) -> Iterator[Finding]:
-    for group in _all_groups(workload):
+    for group in _groups(workload) if workload.kind == "RayJob" else _all_groups(workload):
         containers = group.get("template", "spec", "containers")
         if containers.value == []:
             yield containers.path, "is empty", "add a container"

@@ -68,10 +68,9 @@ def _slices(workload: Workload) -> Iterator[Finding]:
             yield f"{place.path}.{SLICE_SIZE}", what, "set it to the pods of one slice"
 
 
-@BOOK.rule("bad-topology-group", "ValidateTASPodSetRequest, ValidatePodSetGroupingTopology")
-def _groups(workload: Workload) -> Iterator[Finding]:
-    groups: dict[str, list[tuple[PodSet, str, dict[str, str]]]] = {}
-    for pods, place, texts in _annotated(workload):
+@BOOK.rule("bad-topology-group", "ValidateTASPodSetRequest")
+def _group(workload: Workload) -> Iterator[Finding]:
+    for _, place, texts in _annotated(workload):
         where = f"{place.path}.{GROUP}"
         if GROUP not in texts:
             continue
@@ -83,8 +82,14 @@ def _groups(workload: Workload) -> Iterator[Finding]:
                 yield where, f"cannot stand beside {other}", "remove one of them"
         if REQUIRED not in texts and PREFERRED not in texts:
             yield where, f"needs {REQUIRED} or {PREFERRED} beside it", "add one of them"
-        else:
-            groups.setdefault(name, []).append((pods, where, texts))
+
+
+@BOOK.rule("topology-group-of-two", "ValidatePodSetGroupingTopology", ("JobSet", "RayJob", "RayCluster"))
+def _groups(workload: Workload) -> Iterator[Finding]:
+    groups: dict[str, list[tuple[PodSet, str, dict[str, str]]]] = {}
+    for pods, place, texts in _annotated(workload):
+        if GROUP in texts and (REQUIRED in texts or PREFERRED in texts):
+            groups.setdefault(texts[GROUP], []).append((pods, f"{place.path}.{GROUP}", texts))
     for name, members in groups.items():
         yield from _of_group(name, members)
 

@@ -43,7 +43,7 @@ _WORKLOADS = RuleBook(
 @BOOK.rule("bad-queue-name", "ValidateQueueName")
 def _queue_name(workload: Workload) -> Iterator[Finding]:
     queue = workload.labels.get(QUEUE_LABEL)
-    if queue is not None and not is_subdomain(queue):
+    if queue and not is_subdomain(queue):  # an empty one becomes the default queue's
         yield QUEUE_LABEL, f"{brief(queue)} is not a queue name", SUBDOMAIN_FIX
 
 
@@ -110,7 +110,7 @@ def _same_completions(workload: Workload) -> Iterator[Finding]:
 
 @_RAY_JOBS.rule("cluster-selector", "validateCreate", ("RayJob",))
 def _cluster_selector(workload: Workload) -> Iterator[Finding]:
-    if workload.spec.get("clusterSelector").mapping() and workload.cluster_spec.value is not None:
+    if workload.spec.get("clusterSelector").mapping():
         yield "spec.clusterSelector", "cannot be used with a rayClusterSpec", "remove one of the two"
 
 
@@ -128,6 +128,13 @@ def _keeps_cluster(workload: Workload) -> Iterator[Finding]:
     if not spec.get("clusterSelector").mapping() and workload.cluster_spec.value is not None and not shuts_down:
         what = "must be true: the RayCluster would hold its quota after the job"
         yield "spec.shutdownAfterJobFinishes", what, "set shutdownAfterJobFinishes: true"
+
+
+@_RAY_JOBS.rule("no-containers", "validateTopologyRequest, which takes the image of the head's container", ("RayJob",))
+def _no_head(workload: Workload) -> Iterator[Finding]:
+    containers = workload.cluster_spec.get("headGroupSpec", "template", "spec", "containers")
+    if containers.value == []:
+        yield containers.path, "is empty", "add a container"
 
 
 @_CLUSTERS.rule("autoscaling", "raycluster_webhook.go, validateCreate; common.go, ValidateCreate", _RAY)
@@ -175,7 +182,7 @@ def _no_pods(workload: Workload) -> Iterator[Finding]:
 
 @_WORKLOADS.rule("same-name", "WorkloadSpec.PodSets", _RAY)
 def _same_group(workload: Workload) -> Iterator[Finding]:
-    """KubeRay's webhook refuses it at once, where it runs; Kueue's Workload has pod sets by name."""
+    """A Workload has pod sets by name. KubeRay's webhook, where that is on, refuses it at once."""
     names: set[str] = set()
     for group in workload.cluster_spec.get("workerGroupSpecs").items():
         name = group.get("groupName").text().lower()

@@ -150,6 +150,12 @@ class Workload:
         return self.spec if self.kind == "RayCluster" else self.spec.get("rayClusterSpec")
 
     @property
+    def is_queued(self) -> bool:
+        """Kueue leaves alone a RayJob that runs on a RayCluster that exists."""
+        selects = self.kind == "RayJob" and bool(self.spec.get("clusterSelector").mapping())
+        return not selects or self.cluster_spec.value is not None
+
+    @property
     def job_specs(self) -> list[Field]:
         """The spec of a Job, or of each that a JobSet makes."""
         if self.kind == "Job":

@@ -35,7 +35,7 @@ class Rule:
         return f"; the {kind} is accepted, but {self.later}"
 
     def reasons(self, workload: Workload) -> Iterator[Reason]:
-        if workload.kind not in self.kinds:
+        if workload.kind not in self.kinds or (self.source.startswith("Kueue") and not workload.is_queued):
             return
         for where, what, fix in self.check(workload):
             yield Reason(
