@@ -66,6 +66,10 @@ LEFT_OUT = (
         "the schema fills them in",
     ),
     (
+        "KubeRay, validateWorkerGroupPriority",
+        "Kueue 0.19.2 knows KubeRay 1.6 and drops the priority of worker groups when it starts the RayCluster (tried)",
+    ),
+    (
         "KubeRay, ValidateRayClusterSpec: groups that are suspended without RayJobDeletionPolicy",
         "that gate is on",
     ),

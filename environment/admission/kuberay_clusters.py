@@ -153,19 +153,6 @@ def _idle_timeout(workload: Workload) -> Iterator[Finding]:
             yield each.path, "is for autoscaler v2", "set autoscalerOptions.version: v2, or remove it"
 
 
-@BOOK.rule("ray-group-priority", "validateWorkerGroupPriority", RAY)
-def _priority(workload: Workload) -> Iterator[Finding]:
-    version = workload.cluster_spec.get("rayVersion").text()
-    for group in _groups(workload):
-        priority = group.get("priority")
-        if not priority.integer(0, lowest=-(2**31)):
-            continue
-        if (ray_version(version) or ()) < (2, 56):
-            yield priority.path, f"needs rayVersion 2.56.0 or newer, not {brief(version)}", "remove it"
-        elif not _may_use_v2(workload):
-            yield priority.path, "is for autoscaler v2", "set autoscalerOptions.version: v2, or remove it"
-
-
 @BOOK.rule("ray-fault-tolerance", "ValidateRayClusterSpec", RAY)
 def _fault_tolerance(workload: Workload) -> Iterator[Finding]:
     options, env = workload.cluster_spec.get("gcsFaultToleranceOptions"), _head_env(workload)
