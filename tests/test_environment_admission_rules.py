@@ -9,7 +9,7 @@ import pytest
 from environment.admission import Explanation, Verdict, explain, rulebook
 from environment.admission.rulebook import RULES
 from environment.admission.rules import Rule
-from tests.admission_cases import CASES, Object, RuleCase, codes_of, fleet, manifest_of, rule_cases
+from tests.admission_cases import CASES, Object, RuleCase, codes_of, fleet, manifest_of, pod_of, queue_of, rule_cases
 from tests.admission_rules_table import PAGE, page
 
 NAMES = sorted(path.stem for path in CASES.glob("*.yaml"))
@@ -142,3 +142,20 @@ def test_kueue_takes_eighteen_kinds_of_pods(name: str, count: int, code: str) ->
     else:
         (spec if manifest["kind"] == "RayCluster" else spec["rayClusterSpec"])["workerGroupSpecs"] = _groups(count)
     assert codes_of(explain(fleet(), manifest)) == ([code] if code else [])
+
+
+def test_a_pool_group_of_other_teams_is_named_as_such() -> None:
+    """The team's ClusterQueue has no quota of the group's flavor; the flavor is there."""
+    objects = fleet("mixed")
+    research = queue_of(objects, "research")
+    groups = research["spec"]["resourceGroups"]
+    for group in groups:
+        group["flavors"] = [each for each in group["flavors"] if each["name"] != "dev"]
+    manifest = manifest_of("jobset-one-slice")
+    manifest["metadata"]["namespace"] = "research"
+    pod_of(manifest)["nodeSelector"] = {"tpuenv/pool-group": "dev"}
+    found = explain(objects, manifest)
+    assert (found.verdict, codes_of(found)) == (Verdict.NEVER, ["pool-group-of-others"])
+    assert "pool group 'dev' is not among those that team research may use: " in found.lines()[3]
+    pod_of(manifest)["nodeSelector"]["tpuenv/pool-group"] = "nowhere"
+    assert "pool-group-of-others" not in codes_of(explain(objects, manifest))
