@@ -55,10 +55,10 @@ class TpuNodePools(EnvironmentStack):
     def _shape(self, group: PoolGroup) -> TerraformResource:
         """What of a slice cannot be changed in place: a change of it replaces the group's pools.
 
-        google 6.50.0 plans it as an update, and its update code sends no topology at all, so Google refuses the size
-        that does not fit the old one. It is itself replaced and not updated, because Terraform then deletes the pools
-        first: after a deploy that stopped half-way, the next one still knows which pools have the old shape. When it
-        is new, beside pools that were there before it, nothing is replaced.
+        google 6.50.0 plans it as an update, never sends the topology, and Google refuses a size and machines that do
+        not fit the old one. Terraform changes this object after it has deleted the pools, so that a deploy after one
+        that stopped half-way still knows which of them have the old shape. Where it is new beside pools that were
+        there before it, nothing is replaced.
         """
         shape = TerraformResource(self, f"{group.name}-shape", terraform_resource_type="terraform_data")
         machine_type = group.slice.machine_type

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from rehearsal import failures
 from rehearsal.cloud import Object
+from rehearsal.rules.gke import POOL
 from tests.change_cases import NAMES, Change, Described, change
 from tests.rehearsal.changed import Deployed, Stopped
 from tests.rehearsal.deployed import world_of
@@ -68,3 +71,31 @@ def test_a_change_that_is_refused_changes_nothing_that_was_there(name: str, depl
     created = sum(list(of_stack.values()).count("create") for of_stack in meant.plan.values())
     assert before.items() <= deployed.things.items()
     assert len(deployed.things) == len(before) + created
+
+
+def test_slices_that_were_there_before_their_shape_was_in_the_state_are_not_replaced(deployed: Deployed) -> None:
+    """As after an upgrade of this code, and after `tpuenv recover` imported the pools."""
+    without = Described(settings={"NUM_TPU_POOLS": "2"})
+    path = deployed.output(without) / "stacks" / "tpu-node-pools" / "cdk.tf.json"
+    stack = json.loads(path.read_text(encoding="utf-8"))
+    del stack["resource"]["terraform_data"]["tpu-shape"]
+    for pool in stack["resource"]["google_container_node_pool"].values():
+        del pool["lifecycle"]["replace_triggered_by"]
+    path.write_text(json.dumps(stack), encoding="utf-8")
+    deployed.begin(without)
+    pools = deployed.pools
+    assert deployed.deploy(Described()) == {"tpu-node-pools": {"terraform_data.tpu-shape": "create"}}
+    assert deployed.pools == pools
+
+
+def test_a_deploy_that_stopped_between_two_slices_replaces_the_other_the_next_time(deployed: Deployed) -> None:
+    larger = Described(settings={"TPU_TYPE": "v6e-32"})
+    deployed.begin(Described())
+    failures.turn_on(deployed.world.cloud, failures.REFUSE, after=1, types=POOL)
+    with pytest.raises(Stopped, match="does not have permission"):
+        deployed.deploy(larger)
+    failures.turn_off(deployed.world.cloud)
+    assert len({"tpu-0", "tpu-1"} & deployed.pools.keys()) == 1
+    deployed.deploy(larger)
+    assert [deployed.pools[name].attributes["node_count"] for name in ("tpu-0", "tpu-1")] == [8, 8]
+    assert [deployed.plan(larger, stack) for stack in STACKS] == [{}] * len(STACKS)
