@@ -1,4 +1,4 @@
-"""The nodes of an environment as Kubernetes shows them: one of each node pool, with the labels that tell them apart.
+"""The nodes of an environment as Kubernetes shows them: one of each node pool, with its labels and taints.
 
 Facts: GKE, "Create and manage cluster and node pool labels", "Run fault-tolerant workloads at lower costs in Spot VMs",
 "About TPU consumption with flex-start"; Kubernetes, "Well-Known Labels, Annotations and Taints".
@@ -6,13 +6,13 @@ Facts: GKE, "Create and manage cluster and node pool labels", "Run fault-toleran
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from environment import Environment
 from environment.fleet import CapacityMode, PoolGroup
 from environment.names import CPU_GROUP, POOL_GROUP_LABEL
-from environment.queues import ACCELERATOR_LABEL, TOPOLOGY_LABEL
+from environment.queues import ACCELERATOR_LABEL, TOPOLOGY_LABEL, taints_of
 
 POOL_LABEL = "cloud.google.com/gke-nodepool"
 SPOT_LABEL = "cloud.google.com/gke-spot"
@@ -51,12 +51,17 @@ def _slices(group: PoolGroup, region: str) -> Iterator[dict[str, Any]]:
     if group.capacity.comes_and_goes:
         labels[FLEX_START_LABEL] = "true"
     for pool in group.node_pools:
-        yield _node(pool, labels)
+        yield _node(pool, labels, taints_of(group))
 
 
 def _place(region: str, zone: str) -> dict[str, str]:
     return {REGION_LABEL: region, ZONE_LABEL: zone}
 
 
-def _node(pool: str, labels: dict[str, str]) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": pool, "labels": {POOL_LABEL: pool, **labels}}}
+def _node(pool: str, labels: dict[str, str], taints: Sequence[dict[str, str]] = ()) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": pool, "labels": {POOL_LABEL: pool, **labels}},
+        "spec": {"taints": [dict(taint) for taint in taints]},
+    }

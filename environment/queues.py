@@ -1,35 +1,37 @@
 """Flavors, queues and priorities as plain Kubernetes objects, with quotas that add up to what exists.
 
-A job of several parts takes one flavor a part. Kueue tries a queue's flavors in their order, and a job that names its
-pool group fits only that one; so the order decides where a job goes that would fit several.
+A queue has two resource groups. Of chips there is a flavor a pool group: Kueue tries them in their order, and pods that
+name their pool group fit only that one; so the order decides where pods go that would fit several. Of cores and memory
+there is one flavor for all nodes, so only pods that ask for chips are ever sent to TPU nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
 from environment import Environment
-from environment.capacity import CLUSTER_PODS_CPU, CLUSTER_PODS_GIB, NodeCapacity, node_capacity
-from environment.cpu import cpu_machine_type
+from environment.capacity import NodeCapacity
+from environment.compute_quotas import COMPUTE, Quota, compute_quotas, cpu_node, cpu_pool, tpu_node
 from environment.fleet import PRIORITIES, CapacityMode, PoolGroup, Team
-from environment.names import CPU_FLAVOR, CPU_GROUP, LOCAL_QUEUE, POOL_GROUP_LABEL
+from environment.names import CPU_FLAVOR, LOCAL_QUEUE, POOL_GROUP_LABEL
 from environment.quantity import count, decimal, gibibytes
-from environment.quotas import claims_of, lendable, share_out, slices_of_teams
+from environment.quotas import lendable, slices_of_teams
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"
 COHORT = "fleet"  # all teams: what one does not use, another may borrow
-RESOURCES = ("cpu", "memory", "google.com/tpu")
+TPU = "google.com/tpu"
 
 ACCELERATOR_LABEL = "cloud.google.com/gke-tpu-accelerator"  # GKE sets it, and the next one, on every TPU node
 TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-topology"
-TPU_TAINT = {"key": "google.com/tpu", "value": "present", "effect": "NoSchedule"}  # GKE puts it on every TPU node
+_TPU_TAINT = {"key": TPU, "value": "present", "effect": "NoSchedule"}  # GKE puts it on every TPU node
 
-# What one node of a flavor gives to a pod: Kueue counts whole pools, so admission looks here. Quantities.
+# What one node of a flavor gives to a pod: Kueue counts whole pools, so admission looks here. Quantities. Of the flavor
+# of cores and memory it is a node of the CPU pool, with what that pool has at its largest.
 NODE_CPU_ANNOTATION = "tpuenv/node-cpu"
 NODE_MEMORY_ANNOTATION = "tpuenv/node-memory"
 NODE_CHIPS_ANNOTATION = "tpuenv/node-chips"
+POOL_CPU_ANNOTATION = "tpuenv/pool-cpu"
+POOL_MEMORY_ANNOTATION = "tpuenv/pool-memory"
 
 # What is paid for anyway comes first, then what is given for as long as it is asked for, then what is given for a time
 # (with a request for the whole job before one without), then what Google may take back at any moment.
@@ -46,8 +48,6 @@ _PROVISIONING_CLASS = "queued-provisioning.gke.io"
 _PROVISIONING_CONTROLLER = "kueue.x-k8s.io/provisioning-request"
 _QUEUED_TAINT = {"key": "cloud.google.com/gke-queued", "value": "true", "effect": "NoSchedule"}
 _LONGEST_RUN_SECONDS = 7 * 24 * 3600  # of Dynamic Workload Scheduler, and its default
-
-Quota = Mapping[str, str]  # resource -> canonical quantity
 
 
 def queue_objects(environment: Environment) -> tuple[dict[str, Any], ...]:
@@ -69,39 +69,11 @@ def queue_objects(environment: Environment) -> tuple[dict[str, Any], ...]:
     )
 
 
-def _cpu_quotas(environment: Environment) -> list[Quota]:
-    """The CPU pool at its largest, shared out in whole cores and whole GiB."""
-    node, nodes = _cpu_node(environment), environment.settings.cpu_max_nodes
-    claims = claims_of(environment.teams)
-    none_owed = [Fraction(0)] * len(claims)
-    cores = share_out(max(0, nodes * node.cpu - CLUSTER_PODS_CPU), claims, none_owed)
-    memory = share_out(max(0, nodes * node.memory_gib - CLUSTER_PODS_GIB), claims, none_owed)
-    return [_quota(cpu=cpu, gib=gib, chips=0) for cpu, gib in zip(cores, memory, strict=True)]
-
-
-def _tpu_quota(group: PoolGroup, slices: int) -> Quota:
-    """The chips of whole slices, and what their hosts have in cores and memory beside them."""
-    node, hosts = _tpu_node(group), slices * group.slice.hosts
-    return _quota(cpu=hosts * node.cpu, gib=hosts * node.memory_gib, chips=slices * group.slice.chips)
-
-
-def _quota(*, cpu: int, gib: int, chips: int) -> Quota:
-    return dict(zip(RESOURCES, (count(cpu), gibibytes(gib), count(chips)), strict=True))
-
-
-def _cpu_node(environment: Environment) -> NodeCapacity:
-    machine = cpu_machine_type(environment.settings.cpu_machine_type)
-    return node_capacity(vcpu=machine.vcpu, memory_gb=machine.memory_gb)
-
-
-def _tpu_node(group: PoolGroup) -> NodeCapacity:
-    machine = group.slice.machine_type
-    return node_capacity(vcpu=machine.vcpu, memory_gb=machine.memory_gb)
-
-
 def _cpu_flavor(environment: Environment) -> dict[str, Any]:
-    node = _cpu_node(environment)
-    return _flavor(CPU_FLAVOR, node, chips=0, spec={"nodeLabels": {POOL_GROUP_LABEL: CPU_GROUP}})
+    """No labels and no taints: its cores and memory are those of all nodes, and pods with chips ask for both."""
+    pool = cpu_pool(environment)
+    annotations = {POOL_CPU_ANNOTATION: pool["cpu"], POOL_MEMORY_ANNOTATION: pool["memory"]}
+    return _flavor(CPU_FLAVOR, cpu_node(environment), annotations, spec={})
 
 
 def _tpu_flavor(group: PoolGroup) -> dict[str, Any]:
@@ -110,18 +82,20 @@ def _tpu_flavor(group: PoolGroup) -> dict[str, Any]:
         TOPOLOGY_LABEL: group.slice.topology,
         POOL_GROUP_LABEL: group.name,
     }
-    spec: dict[str, Any] = {"nodeLabels": labels, "nodeTaints": [dict(TPU_TAINT)]}
-    if group.capacity is CapacityMode.QUEUED:
-        # Of all pods only those that a ProvisioningRequest was made for may go there, which are those of this flavor.
-        spec["tolerations"] = [{**_QUEUED_TAINT, "operator": "Equal"}]
-    return _flavor(group.name, _tpu_node(group), chips=group.slice.chips_per_host, spec=spec)
+    # Kueue gives the pods what a flavor tolerates. Taints of a flavor it would hold against the pod template instead,
+    # and manifests as Google and JobSet write them tolerate nothing.
+    spec = {"nodeLabels": labels, "tolerations": [{**taint, "operator": "Equal"} for taint in taints_of(group)]}
+    return _flavor(group.name, tpu_node(group), {NODE_CHIPS_ANNOTATION: count(group.slice.chips_per_host)}, spec=spec)
 
 
-def _flavor(name: str, node: NodeCapacity, *, chips: int, spec: dict[str, Any]) -> dict[str, Any]:
-    annotations = {NODE_CPU_ANNOTATION: count(node.cpu), NODE_MEMORY_ANNOTATION: gibibytes(node.memory_gib)}
-    if chips:
-        annotations[NODE_CHIPS_ANNOTATION] = count(chips)
-    return _object("ResourceFlavor", {"name": name, "annotations": annotations}, spec=spec)
+def taints_of(group: PoolGroup) -> list[dict[str, str]]:
+    """Of its nodes. Those of a queued group take only pods that a ProvisioningRequest was made for."""
+    return [_TPU_TAINT, _QUEUED_TAINT] if group.capacity is CapacityMode.QUEUED else [_TPU_TAINT]
+
+
+def _flavor(name: str, node: NodeCapacity, annotations: dict[str, str], *, spec: dict[str, Any]) -> dict[str, Any]:
+    of_node = {NODE_CPU_ANNOTATION: count(node.cpu), NODE_MEMORY_ANNOTATION: gibibytes(node.memory_gib)}
+    return _object("ResourceFlavor", {"name": name, "annotations": {**of_node, **annotations}}, spec=spec)
 
 
 def _priority_class(name: str, value: int) -> dict[str, Any]:
@@ -137,7 +111,7 @@ def _provisioning_config(group: PoolGroup) -> dict[str, Any]:
     """
     spec = {
         "provisioningClassName": _PROVISIONING_CLASS,
-        "managedResources": ["google.com/tpu"],
+        "managedResources": [TPU],
         "parameters": {
             "tpu-topology": group.slice.topology,
             "maxRunDurationSeconds": str(group.max_run_seconds or _LONGEST_RUN_SECONDS),
@@ -171,15 +145,18 @@ def _check_name(group: PoolGroup) -> str:
 
 def _cluster_queues(environment: Environment) -> list[dict[str, Any]]:
     shared = slices_of_teams(environment.groups, environment.teams)
+    compute = compute_quotas(environment)
     queues = []
-    for team, cpu_quota in zip(environment.teams, _cpu_quotas(environment), strict=True):
+    for team in environment.teams:
         groups = _groups_of(team, environment)
-        flavors = [
-            # First: its TPU quota of 0 sends TPU pods on to the next, and the taint keeps other pods away from those.
-            _flavor_quotas(CPU_FLAVOR, cpu_quota),
-            *(_tpu_flavor_quotas(team, group, shared[group.name][team.name]) for group in groups),
+        chips = [
+            _flavor_quotas(group.name, {TPU: _chips(team, group, shared[group.name][team.name])}) for group in groups
         ]
-        queues.append(_cluster_queue(team, groups, flavors, weighed=environment.fair_sharing))
+        resource_groups = [
+            {"coveredResources": [TPU], "flavors": chips},
+            {"coveredResources": list(COMPUTE), "flavors": [_flavor_quotas(CPU_FLAVOR, compute[team.name])]},
+        ]
+        queues.append(_cluster_queue(team, groups, resource_groups, weighed=environment.fair_sharing))
     return queues
 
 
@@ -189,34 +166,28 @@ def _groups_of(team: Team, environment: Environment) -> list[PoolGroup]:
     return sorted(allowed, key=lambda group: _CAPACITY_ORDER.index(group.capacity))
 
 
-def _tpu_flavor_quotas(team: Team, group: PoolGroup, slices: int) -> dict[str, Any]:
-    limits = {}
+def _chips(team: Team, group: PoolGroup, slices: int) -> Quota:
+    """The chips of whole slices."""
+    of = {"nominalQuota": slices}
     if team.borrowing_limit is not None:
-        limits["borrowingLimit"] = _tpu_quota(group, team.borrowing_limit)
+        of["borrowingLimit"] = team.borrowing_limit
     if team.lending_limit is not None:
-        # More than the team has is refused by Kueue.
-        limits["lendingLimit"] = _tpu_quota(group, lendable(team, slices))
-    return _flavor_quotas(group.name, _tpu_quota(group, slices), **limits)
+        of["lendingLimit"] = lendable(team, slices)  # more than the team has is refused by Kueue
+    return {kind: count(number * group.slice.chips) for kind, number in of.items()}
 
 
-def _flavor_quotas(flavor: str, nominal: Quota, **limits: Quota) -> dict[str, Any]:
-    quotas = {"nominalQuota": nominal, **limits}
-    return {
-        "name": flavor,
-        "resources": [
-            {"name": resource, **{kind: quota[resource] for kind, quota in quotas.items()}} for resource in RESOURCES
-        ],
-    }
+def _flavor_quotas(flavor: str, quotas: dict[str, Quota]) -> dict[str, Any]:
+    return {"name": flavor, "resources": [{"name": resource, **quota} for resource, quota in quotas.items()]}
 
 
 def _cluster_queue(
-    team: Team, groups: list[PoolGroup], flavors: list[dict[str, Any]], *, weighed: bool
+    team: Team, groups: list[PoolGroup], resource_groups: list[dict[str, Any]], *, weighed: bool
 ) -> dict[str, Any]:
     spec: dict[str, Any] = {
         "cohortName": COHORT,
         # The API server sets this label itself, so no namespace can claim another team's queue with it.
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": team.name}},
-        "resourceGroups": [{"coveredResources": list(RESOURCES), "flavors": flavors}],
+        "resourceGroups": resource_groups,
         # Idle slices that others have paid for come before a later flavor, and a later flavor before stopping a job.
         "flavorFungibility": {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"},
         # What is a team's own it gets back from anybody; what is nobody's own no job is stopped for, whatever its

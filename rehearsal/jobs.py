@@ -84,7 +84,8 @@ def quotas_off(cloud: Cloud, cluster: str) -> list[str]:
     """Flavors whose TPU quotas, of all ClusterQueues together, are not the chips of the nodes that they select."""
     seen = read_cluster(Api(cloud, cluster).everything())
     found = []
-    for flavor in seen.flavors.values():
+    with_chips = {name for queue in seen.cluster_queues.values() for name, resource in queue.quotas if resource == _TPU}
+    for flavor in (seen.flavors[name] for name in sorted(with_chips)):
         quota = sum(seen.quota(queue, (flavor.name, _TPU)).nominal for queue in seen.cluster_queues)
         selected = [node for node in nodes(cloud, cluster) if flavor.labels.items() <= node.labels.items()]
         chips = sum(node.count * node.chips for node in selected)
@@ -116,21 +117,23 @@ def _create(world: World, cluster: str, body: dict[str, Any]) -> Any:
 def _places(api: Api, job: Any) -> Iterator[tuple[dict[str, Any], list[str], int]]:
     """Of each pod set of an admitted job (its Workload), the node pools that carry its flavors, and the pods left over.
 
-    Jobs take TPU hosts in the order of their admission, each pod a whole one.
+    Jobs take TPU hosts in the order of their admission, each pod a whole one. Pods tolerate what their flavors do, and
+    pods with chips TPU nodes: GKE gives them that.
     """
     flavors = {
-        item["metadata"]["name"]: item.get("spec", {}).get("nodeLabels", {})
-        for item in api.everything()
-        if item["kind"] == "ResourceFlavor"
+        item["metadata"]["name"]: item.get("spec", {}) for item in api.everything() if item["kind"] == "ResourceFlavor"
     }
     taken: Counter[str] = Counter()
     for workload in [item for item in api.everything() if item["kind"] == "Workload"]:
         for assignment in workload.get("status", {}).get("admission", {}).get("podSetAssignments", []):
-            labels = {key: value for name in assignment["flavors"].values() for key, value in flavors[name].items()}
+            given = [flavors[name] for name in assignment["flavors"].values()]
+            labels = {key: value for each in given for key, value in each.get("nodeLabels", {}).items()}
+            tolerated = {each["key"] for flavor in given for each in flavor.get("tolerations", [])}
+            tolerated |= {_TPU} & assignment["flavors"].keys()
             left, places = int(assignment["count"]), []
             for node in nodes(api.cloud, api.cluster):
                 hosts = min(left, node.count - taken[node.pool])
-                if hosts > 0 and labels.items() <= node.labels.items():
+                if hosts > 0 and labels.items() <= node.labels.items() and tolerated.issuperset(node.taints):
                     left -= hosts
                     chips = f" x {counted(node.chips, 'chip')}" if node.chips else ""
                     places.append(f"node pool {node.pool} in {node.zone} ({counted(hosts, 'host')}{chips})")

@@ -141,7 +141,7 @@ def _manifest(values: Attributes) -> str:
     name, spec = body["metadata"]["name"], body.get("spec", {})
     if body["kind"] == "ResourceFlavor":
         labels = ", ".join(f"{key.rsplit('/', 1)[-1]}={value}" for key, value in spec.get("nodeLabels", {}).items())
-        return f"flavor {name}: {labels}"
+        return f"flavor {name}: {labels or 'any node'}"
     if body["kind"] == "LocalQueue":
         return f"queue {body['metadata']['namespace']}/{name} -> ClusterQueue {spec['clusterQueue']}"
     if body["kind"] != "ClusterQueue":

@@ -51,7 +51,8 @@ def file(tmp_path: Path) -> Path:
     ("name", "code", "words"),
     [
         ("jobset-one-slice", 0, "flavor tpu  gets 1 slice of tpu-v6e-slice 4x4: 16 chips"),
-        ("missing-toleration", 1, "-> add to its tolerations: {key: google.com/tpu"),
+        ("jobset-no-toleration", 0, "flavor tpu  gets 1 slice"),
+        ("wrong-topology", 1, "-> use 4x4"),
         ("name-too-long", 1, "would be refused"),
     ],
 )

@@ -51,7 +51,10 @@ def _in_use(answer: Object) -> list[Object]:
                         {
                             "name": "main",
                             "count": 4,
-                            "flavors": dict.fromkeys(each["resourceUsage"], each["flavor"]),
+                            "flavors": {
+                                resource: each["flavor"] if resource == "google.com/tpu" else "cpu"
+                                for resource in each["resourceUsage"]
+                            },
                             "resourceUsage": each["resourceUsage"],
                         }
                     ],
@@ -255,7 +258,7 @@ def test_those_that_turn_out_not_to_be_needed_go_on() -> None:
 def test_a_lending_limit_keeps_a_slice_at_home() -> None:
     objects = _with_quota()
     serving = next(each for each in objects if each["kind"] == "ClusterQueue" and each["metadata"]["name"] == "serving")
-    serving["spec"]["resourceGroups"][0]["flavors"][1]["resources"][2]["lendingLimit"] = "0"
+    serving["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["lendingLimit"] = "0"
     assert explain(objects, _train("research", slices=2)).verdict == Verdict.NEVER
     assert explain([*objects, _used("a", "research")], _train("serving")).verdict == Verdict.ADMITTED
 
@@ -265,17 +268,13 @@ def test_trying_the_next_flavor_before_borrowing_is_respected() -> None:
     research = next(
         each for each in objects if each["metadata"]["name"] == "research" and each["kind"] == "ClusterQueue"
     )
-    reserved = research["spec"]["resourceGroups"][0]["flavors"][1]
-    for resource in reserved["resources"]:
-        resource["nominalQuota"] = "0"
+    reserved = research["spec"]["resourceGroups"][0]["flavors"][0]
+    reserved["resources"][0]["nominalQuota"] = "0"
     _, manifest = _case("v5p-takes-the-first-flavor")
     assert explain(objects, manifest).pod_sets[0].flavor == "spot"  # nobody has a reserved slice to lend
     lender = copy.deepcopy(research)
     lender["metadata"]["name"] = "lender"
-    for resource, number in zip(
-        lender["spec"]["resourceGroups"][0]["flavors"][1]["resources"], ("1664", "3200Gi", "32"), strict=True
-    ):
-        resource["nominalQuota"] = number
+    lender["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] = "32"
     assert explain([*objects, lender], manifest).pod_sets[0].flavor == "reserved"
     research["spec"]["flavorFungibility"]["whenCanBorrow"] = "TryNextFlavor"
     assert explain([*objects, lender], manifest).pod_sets[0].flavor == "spot"

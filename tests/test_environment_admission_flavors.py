@@ -26,19 +26,33 @@ from tests.admission_cases import Object, codes_of, fleet, holder, manifest_of, 
 def test_a_toleration_is_matched_as_the_scheduler_does(toleration: Object, tolerated: bool) -> None:
     manifest = manifest_of("jobset-one-slice")
     pod_of(manifest)["tolerations"] = [toleration]
-    assert ("missing-toleration" in codes_of(explain(fleet(), manifest))) == (not tolerated)
+    assert ("missing-toleration" in codes_of(explain(_tainted(), manifest))) == (not tolerated)
+
+
+def _tainted() -> list[Object]:
+    """A fleet whose TPU flavor has the taint of its nodes, and tolerates nothing."""
+    objects = fleet()
+    objects[1]["spec"]["nodeTaints"] = [{"key": "google.com/tpu", "value": "present", "effect": "NoSchedule"}]
+    del objects[1]["spec"]["tolerations"]
+    return objects
+
+
+def test_a_taint_of_the_flavor_that_the_template_does_not_tolerate_comes_with_what_to_add() -> None:
+    found = explain(_tainted(), manifest_of("jobset-no-toleration"))
+    assert codes_of(found) == ["missing-toleration"]
+    assert "key: google.com/tpu, operator: Exists, effect: NoSchedule" in found.reasons[0].fix
 
 
 def test_a_taint_that_only_prefers_keeps_nobody_away() -> None:
     objects = fleet()
-    objects[1]["spec"]["nodeTaints"].append({"key": "spot", "effect": "PreferNoSchedule"})
+    objects[1]["spec"]["nodeTaints"] = [{"key": "spot", "effect": "PreferNoSchedule"}]
     assert explain(objects, manifest_of("jobset-one-slice")).verdict == Verdict.ADMITTED
 
 
 def test_a_toleration_of_the_flavor_itself_counts() -> None:
-    objects = fleet()
+    objects = _tainted()
     objects[1]["spec"]["tolerations"] = [{"key": "google.com/tpu", "operator": "Exists"}]
-    assert explain(objects, manifest_of("missing-toleration")).verdict == Verdict.ADMITTED
+    assert explain(objects, manifest_of("jobset-no-toleration")).verdict == Verdict.ADMITTED
 
 
 def _term(operator: str, *values: str, key: str = "cloud.google.com/gke-tpu-topology") -> Object:

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from environment import Environment, PoolGroup, Team
-from environment.capacity import CLUSTER_PODS_CPU, allocatable_gib, node_capacity
+from environment.capacity import CLUSTER_PODS_CPU, CLUSTER_PODS_GIB, allocatable_gib, node_capacity
 from environment.names import CPU_FLAVOR
 from environment.quantity import NotAQuantity, count, gibibytes, parse
-from environment.queues import RESOURCES, queue_objects
+from environment.queues import queue_objects
 from environment.quotas import share_out
 from environment.tpu import slice_for
 from tests.crd_schemas import errors_of, strict
@@ -80,30 +80,37 @@ def _total(environment: Environment, flavor: str, resource: str) -> Fraction:
 def test_quotas_add_up_to_the_chips_that_exist(fleet: Environment) -> None:
     for group in fleet.groups:
         assert _total(fleet, group.name, "google.com/tpu") == group.chips
-    assert _total(fleet, CPU_FLAVOR, "google.com/tpu") == 0
 
 
 @given(fleet=FLEETS)
 @settings(max_examples=60)
-def test_every_team_has_whole_slices_and_the_hosts_that_go_with_them(fleet: Environment) -> None:
+def test_every_team_has_whole_slices_and_at_least_the_cores_and_memory_of_their_hosts(fleet: Environment) -> None:
     quotas = _quotas(fleet)
+    for team in fleet.teams:
+        cpu = memory = Fraction(0)
+        for group in fleet.groups:
+            machine = group.slice.machine_type
+            node = node_capacity(vcpu=machine.vcpu, memory_gb=machine.memory_gb)
+            slices = parse(quotas[team.name, group.name, "google.com/tpu"]) / group.slice.chips
+            assert slices.denominator == 1
+            cpu += slices * group.slice.hosts * node.cpu
+            memory += slices * group.slice.hosts * node.memory_gib * 2**30
+        assert parse(quotas[team.name, CPU_FLAVOR, "cpu"]) >= cpu
+        assert parse(quotas[team.name, CPU_FLAVOR, "memory"]) >= memory
+
+
+@given(fleet=FLEETS)
+@settings(max_examples=60)
+def test_cores_and_memory_add_up_to_those_of_all_nodes_without_the_cluster_s_own_pods(fleet: Environment) -> None:
+    node = node_capacity(vcpu=8, memory_gb=32)  # of the CPU pool, at most four
+    cpu, memory = 4 * node.cpu - CLUSTER_PODS_CPU, 4 * node.memory_gib - CLUSTER_PODS_GIB
     for group in fleet.groups:
         machine = group.slice.machine_type
-        node = node_capacity(vcpu=machine.vcpu, memory_gb=machine.memory_gb)
-        for team in fleet.teams:
-            slices = parse(quotas[team.name, group.name, "google.com/tpu"]) / group.slice.chips
-            hosts = slices * group.slice.hosts
-            assert slices.denominator == 1
-            assert parse(quotas[team.name, group.name, "cpu"]) == hosts * node.cpu
-            assert parse(quotas[team.name, group.name, "memory"]) == hosts * node.memory_gib * 2**30
-
-
-@given(fleet=FLEETS)
-@settings(max_examples=60)
-def test_cpu_quotas_add_up_to_the_pool_at_its_largest_without_the_cluster_s_own_pods(fleet: Environment) -> None:
-    node = node_capacity(vcpu=8, memory_gb=32)
-    assert _total(fleet, CPU_FLAVOR, "cpu") == 4 * node.cpu - CLUSTER_PODS_CPU
-    assert _total(fleet, CPU_FLAVOR, "memory") <= 4 * node.memory_gib * 2**30
+        host = node_capacity(vcpu=machine.vcpu, memory_gb=machine.memory_gb)
+        cpu += group.slices * group.slice.hosts * host.cpu
+        memory += group.slices * group.slice.hosts * host.memory_gib
+    assert _total(fleet, CPU_FLAVOR, "cpu") == cpu
+    assert _total(fleet, CPU_FLAVOR, "memory") == memory * 2**30
 
 
 @given(
@@ -141,23 +148,23 @@ def test_who_came_short_in_one_group_comes_first_in_the_next() -> None:
 
 def test_twelve_teams_share_two_slices_and_ten_of_them_can_only_borrow() -> None:
     quotas = _quotas(_fleet([("v6e-16", 2)], [1] * 12))
-    chips = sorted(
-        number for (_, flavor, resource), number in quotas.items() if (flavor, resource) == ("group-0", RESOURCES[2])
-    )
+    chips = sorted(number for (_, flavor, _), number in quotas.items() if flavor == "group-0")
     assert chips == ["0"] * 10 + ["16", "16"]
 
 
-def test_the_cpu_flavor_comes_first_and_has_no_chips() -> None:
+def test_chips_have_a_flavor_a_pool_group_and_cores_and_memory_one_of_their_own() -> None:
     for queue in _of_kind(queue_objects(_fleet([("v6e-16", 2), ("v5p-128", 1)], [1, 1])), "ClusterQueue"):
-        (group,) = queue["spec"]["resourceGroups"]
-        assert [flavor["name"] for flavor in group["flavors"]] == ["cpu", "group-0", "group-1"]
-        assert group["coveredResources"] == ["cpu", "memory", "google.com/tpu"]
-        assert all(
-            [each["name"] for each in flavor["resources"]] == group["coveredResources"] for flavor in group["flavors"]
-        )
+        chips, compute = queue["spec"]["resourceGroups"]
+        assert [flavor["name"] for flavor in chips["flavors"]] == ["group-0", "group-1"]
+        assert chips["coveredResources"] == ["google.com/tpu"]
+        assert [flavor["name"] for flavor in compute["flavors"]] == ["cpu"]
+        assert compute["coveredResources"] == ["cpu", "memory"]
+        for group in (chips, compute):
+            for flavor in group["flavors"]:
+                assert [each["name"] for each in flavor["resources"]] == group["coveredResources"]
 
 
-def test_tpu_flavors_select_by_accelerator_topology_and_group_and_keep_other_pods_away() -> None:
+def test_tpu_flavors_select_by_accelerator_topology_and_group_and_tolerate_for_their_pods() -> None:
     flavor = _of_kind(queue_objects(DEFAULT), "ResourceFlavor")[1]
     assert flavor["spec"] == {
         "nodeLabels": {
@@ -165,13 +172,15 @@ def test_tpu_flavors_select_by_accelerator_topology_and_group_and_keep_other_pod
             "cloud.google.com/gke-tpu-topology": "4x4",
             "tpuenv/pool-group": "tpu",
         },
-        "nodeTaints": [{"key": "google.com/tpu", "value": "present", "effect": "NoSchedule"}],
+        "tolerations": [{"key": "google.com/tpu", "value": "present", "effect": "NoSchedule", "operator": "Equal"}],
     }
 
 
-def test_the_cpu_flavor_has_no_taint_and_only_the_pool_group_label() -> None:
+def test_the_flavor_of_cores_and_memory_sends_pods_nowhere() -> None:
+    """A pod with chips gets it too: labels of other nodes would leave no node for it."""
     flavor = _of_kind(queue_objects(DEFAULT), "ResourceFlavor")[0]
-    assert flavor["spec"] == {"nodeLabels": {"tpuenv/pool-group": "cpu"}}
+    assert flavor["metadata"]["name"] == CPU_FLAVOR
+    assert flavor["spec"] == {}
 
 
 def test_every_team_has_one_queue_that_only_its_namespace_may_use() -> None:
@@ -212,7 +221,8 @@ def test_the_same_fleet_gives_the_same_objects_and_every_name_once(fleet: Enviro
 
 def test_a_cpu_pool_too_small_for_anything_gives_no_negative_quota() -> None:
     environment = loaded(CPU_MACHINE_TYPE="e2-standard-2", CPU_MAX_NODES="1")
-    assert _quotas(environment)["tpu-training", "cpu", "cpu"] == "0"
+    hosts = 2 * 4 * node_capacity(vcpu=180, memory_gb=720).cpu
+    assert parse(_quotas(environment)["tpu-training", "cpu", "cpu"]) == hosts
 
 
 def test_every_object_is_valid_down_to_the_last_key() -> None:

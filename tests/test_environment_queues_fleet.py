@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import environment
 from environment import CapacityMode, Environment, PoolGroup, Team
 from environment.admission import Verdict, explain
-from environment.capacity import node_capacity
+from environment.admission.cluster import read_cluster
 from environment.fleet import Fleet
 from environment.quantity import decimal, parse
 from environment.queues import queue_objects
@@ -106,18 +106,39 @@ def test_quotas_of_the_teams_that_may_use_a_group_add_up_to_its_chips(fleet: Env
 
 @given(fleet=fleets())
 @settings(max_examples=25)
-def test_quotas_and_limits_are_whole_slices_with_the_hosts_that_go_with_them(fleet: Environment) -> None:
+def test_quotas_and_limits_of_chips_are_whole_slices(fleet: Environment) -> None:
     groups = {group.name: group for group in fleet.groups}
-    found = resources(fleet)
-    for (team, flavor, _), quota in found.items():
+    for (_, flavor, _), quota in resources(fleet).items():
         for kind in set(quota) - {"name"} if flavor in groups else ():
-            group = groups[flavor]
-            node = node_capacity(vcpu=group.slice.machine_type.vcpu, memory_gb=group.slice.machine_type.memory_gb)
-            slices = parse(found[team, flavor, TPU][kind]) / group.slice.chips
-            hosts = slices * group.slice.hosts
-            assert slices.denominator == 1
-            assert parse(found[team, flavor, "cpu"][kind]) == hosts * node.cpu
-            assert parse(found[team, flavor, "memory"][kind]) == hosts * node.memory_gib * 2**30
+            assert int(parse(quota[kind])) % groups[flavor].slice.chips == 0
+
+
+@given(fleet=fleets())
+@settings(max_examples=25)
+def test_whoever_can_have_slices_can_have_all_cores_and_memory_of_their_hosts(fleet: Environment) -> None:
+    """Of all pool groups at once, borrowed slices and their limits included, with nobody else there."""
+    cluster = read_cluster(queue_objects(fleet))
+    for team in fleet.teams:
+        for resource in ("cpu", "memory"):
+            of_hosts = Fraction(0)
+            for group in (group for group in fleet.groups if group.name in team.pools):
+                node = cluster.flavors[group.name].node[resource]
+                slices = cluster.potential(team.name, (group.name, TPU)) / group.slice.chips
+                of_hosts += slices * group.slice.hosts * node
+            assert cluster.potential(team.name, ("cpu", resource)) >= of_hosts
+
+
+@given(fleet=fleets())
+@settings(max_examples=25)
+def test_who_lends_no_slice_keeps_the_cores_and_memory_of_its_own(fleet: Environment) -> None:
+    cluster = read_cluster(queue_objects(fleet))
+    for team in fleet.teams:
+        for resource in ("cpu", "memory"):
+            kept = Fraction(0)
+            for group in fleet.groups:
+                chips = cluster.quota(team.name, (group.name, TPU)).local
+                kept += chips / group.slice.chips * group.slice.hosts * cluster.flavors[group.name].node[resource]
+            assert cluster.quota(team.name, ("cpu", resource)).local == kept
 
 
 @given(fleet=fleets())
@@ -218,8 +239,8 @@ def test_flavors_are_tried_from_what_is_paid_for_to_what_may_be_taken_back() -> 
     queue = of_kind(
         with_fleet(f"tpu_pools:\n{groups}  also: {{type: v6e-16, slices: 1}}\nteams: {{a: }}"), "ClusterQueue"
     )["a"]
-    (group,) = queue["spec"]["resourceGroups"]
-    assert [flavor["name"] for flavor in group["flavors"]] == ["cpu", "rese", "on-d", "also", "queu", "flex", "spot"]
+    chips, _ = queue["spec"]["resourceGroups"]
+    assert [flavor["name"] for flavor in chips["flavors"]] == ["rese", "on-d", "also", "queu", "flex", "spot"]
 
 
 def test_a_team_without_limits_says_none() -> None:
@@ -227,13 +248,19 @@ def test_a_team_without_limits_says_none() -> None:
     assert chips(found, "borrowingLimit") == chips(found, "lendingLimit") == {}
 
 
-def test_limits_count_slices_of_each_group_and_leave_the_cpu_pool_alone() -> None:
+def test_limits_count_slices_of_each_group_and_leave_the_cpu_pool_to_all() -> None:
     found = with_fleet(one_team("borrowing: 1, lending: 3"))
     assert chips(found, "borrowingLimit") == {("research", "dev"): 16, ("research", "big"): 64}
     assert chips(found, "lendingLimit") == {("research", "dev"): 32, ("research", "big"): 128}, (
         "of two slices, not of three"
     )
-    assert set(resources(found)["research", "cpu", "cpu"]) == {"name", "nominalQuota"}
+    # The CPU pool has 26 cores, half of them each team's; a host has 178, a slice of dev 4 hosts and one of big 16.
+    assert resources(found)["research", "cpu", "cpu"] == {
+        "name": "cpu",
+        "nominalQuota": str(13 + 2 * 4 * 178 + 2 * 16 * 178),
+        "borrowingLimit": str(13 + 4 * 178 + 16 * 178),
+        "lendingLimit": str(13 + 2 * 4 * 178 + 2 * 16 * 178),
+    }
 
 
 def test_a_queued_group_has_a_check_for_its_flavor_alone() -> None:
@@ -278,12 +305,14 @@ def test_without_queued_groups_there_are_no_checks(mode: str) -> None:
     found = with_fleet(one_group(f"type: v6e-16, slices: 1, capacity: {mode}"))
     assert of_kind(found, "AdmissionCheck") == of_kind(found, "ProvisioningRequestConfig") == {}
     assert "admissionChecksStrategy" not in of_kind(found, "ClusterQueue")["research"]["spec"]
-    assert "tolerations" not in of_kind(found, "ResourceFlavor")["dev"]["spec"]
+    tolerated = [each["key"] for each in of_kind(found, "ResourceFlavor")["dev"]["spec"]["tolerations"]]
+    assert tolerated == ["google.com/tpu"]
 
 
 def test_jobs_of_a_queued_flavor_tolerate_the_taint_of_its_nodes() -> None:
     assert of_kind(case("one-team"), "ResourceFlavor")["burst"]["spec"]["tolerations"] == [
-        {"key": "cloud.google.com/gke-queued", "value": "true", "effect": "NoSchedule", "operator": "Equal"}
+        {"key": "google.com/tpu", "value": "present", "effect": "NoSchedule", "operator": "Equal"},
+        {"key": "cloud.google.com/gke-queued", "value": "true", "effect": "NoSchedule", "operator": "Equal"},
     ]
 
 
@@ -305,7 +334,7 @@ def test_weights_are_written_as_the_api_server_writes_them(thousandths: int) -> 
 
 @pytest.mark.parametrize("name", FLEET_CASES)
 def test_cpu_work_never_takes_a_tpu_node(name: str) -> None:
-    """Nor does it wait for one: what the CPU pool cannot hold is refused for good, though TPU hosts have cores."""
+    """What no node of the CPU pool can hold never starts, and what is beyond the pool waits, whatever hosts have."""
     found = case(name)
     container = {"name": "a", "image": "a", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
     job: Object = {
@@ -320,3 +349,8 @@ def test_cpu_work_never_takes_a_tpu_node(name: str) -> None:
         container["resources"] = {"requests": {"cpu": "100", "memory": "1Gi"}}
         assert explain(queue_objects(found), job, namespace=team.name).verdict == Verdict.NEVER
         container["resources"] = {"requests": {"cpu": "1", "memory": "1Gi"}}
+        job["spec"] |= {"parallelism": 1000, "completions": 1000}
+        beyond = explain(queue_objects(found), job, namespace=team.name)
+        if beyond.verdict == Verdict.ADMITTED:
+            assert "the CPU pool has" in " ".join(beyond.notes)
+        del job["spec"]["parallelism"], job["spec"]["completions"]

@@ -15,9 +15,14 @@ from environment.queues import (
     NODE_CHIPS_ANNOTATION,
     NODE_CPU_ANNOTATION,
     NODE_MEMORY_ANNOTATION,
+    POOL_CPU_ANNOTATION,
+    POOL_MEMORY_ANNOTATION,
     TOPOLOGY_LABEL,
 )
 from environment.tpu import MACHINE_TYPES, UnknownTpuType, slice_for
+
+_OF_NODE = {"cpu": NODE_CPU_ANNOTATION, "memory": NODE_MEMORY_ANNOTATION, TPU: NODE_CHIPS_ANNOTATION}
+_OF_POOL = {"cpu": POOL_CPU_ANNOTATION, "memory": POOL_MEMORY_ANNOTATION}
 
 ZERO = Fraction(0)
 Amounts = dict[FlavorResource, Fraction]
@@ -43,6 +48,7 @@ class Flavor:
     taints: tuple[Field, ...]
     tolerations: tuple[Field, ...]
     node: Mapping[str, Fraction]  # what one node gives to a pod, where the flavor says so
+    pool: Mapping[str, Fraction] = field(default_factory=dict)  # what all nodes without TPUs give, where it says so
     topology: str = ""  # by which Kueue schedules, if any
 
     def shapes(self) -> list[Shape]:
@@ -115,6 +121,13 @@ class Admitted:
     priority: int
     since: str
     usage: Mapping[FlavorResource, Fraction]
+    without_chips: Mapping[str, Fraction]  # resource -> what its pods ask for that need no TPU node
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    labels: Mapping[str, str]
+    taints: tuple[Field, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,12 +146,12 @@ class Cluster:
     priorities: dict[str, int] = field(default_factory=dict)
     pod_priorities: dict[str, int] = field(default_factory=dict)
     workloads: set[tuple[str, str]] = field(default_factory=set)  # namespace and name
-    nodes: tuple[Mapping[str, str], ...] = ()  # labels of those that were given
+    nodes: tuple[Node, ...] = ()  # those that were given
     admitted: tuple[Admitted, ...] = ()
 
-    def nodes_of(self, flavor: Flavor) -> list[Mapping[str, str]]:
-        """The labels of each node that Kueue gives out with this flavor."""
-        return [node for node in self.nodes if flavor.labels.items() <= node.items()]
+    def nodes_of(self, flavor: Flavor) -> list[Node]:
+        """The nodes that have this flavor's labels."""
+        return [node for node in self.nodes if flavor.labels.items() <= node.labels.items()]
 
     def quota(self, queue: str, key: FlavorResource) -> Quota:
         none = Quota(nominal=ZERO, borrowing_limit=None, lending_limit=None)
@@ -214,7 +227,8 @@ def read_cluster(objects: Iterable[Mapping[str, Any]]) -> Cluster:
         elif kind == "PriorityClass":
             cluster.pod_priorities[name] = whole.get("value").integer(0, lowest=-(2**31))
         elif kind == "Node":
-            nodes.append(whole.get("metadata", "labels").texts())
+            labels, taints = whole.get("metadata", "labels").texts(), spec.get("taints").items()
+            nodes.append(Node(labels=labels, taints=tuple(taints)))
         elif kind == "Workload":
             cluster.workloads.add((whole.get("metadata", "namespace").text(), name))
             if holder := _admitted(name, whole):
@@ -225,17 +239,23 @@ def read_cluster(objects: Iterable[Mapping[str, Any]]) -> Cluster:
 
 
 def _flavor(name: str, whole: Field) -> Flavor:
-    spec, annotations = whole.get("spec"), whole.get("metadata", "annotations")
-    keys = {"cpu": NODE_CPU_ANNOTATION, "memory": NODE_MEMORY_ANNOTATION, TPU: NODE_CHIPS_ANNOTATION}
-    node = {resource: annotations.get(key).quantity() for resource, key in keys.items()}
+    spec = whole.get("spec")
     return Flavor(
         name=name,
         labels=spec.get("nodeLabels").texts(),
         taints=tuple(spec.get("nodeTaints").items()),
         tolerations=tuple(spec.get("tolerations").items()),
-        node={resource: amount for resource, amount in node.items() if amount is not None},
+        node=_annotated(whole, _OF_NODE),
+        pool=_annotated(whole, _OF_POOL),
         topology=spec.get("topologyName").text(),
     )
+
+
+def _annotated(whole: Field, keys: Mapping[str, str]) -> dict[str, Fraction]:
+    """Resource -> the quantity in the annotation with this key, where there is one."""
+    annotations = whole.get("metadata", "annotations")
+    found = {resource: annotations.get(key).quantity() for resource, key in keys.items()}
+    return {resource: amount for resource, amount in found.items() if amount is not None}
 
 
 def _cluster_queue(name: str, spec: Field) -> ClusterQueue:
@@ -282,11 +302,14 @@ def _admitted(name: str, whole: Field) -> Admitted | None:
     if admission.value is None or (finished and finished.get("status").text() == "True"):
         return None
     usage: Amounts = {}
+    without_chips: dict[str, Fraction] = {}
     for pod_set in admission.get("podSetAssignments").items():
         amounts = pod_set.get("resourceUsage").quantities()
         for resource, flavor in pod_set.get("flavors").texts().items():
             key = (flavor, resource)
             usage[key] = usage.get(key, ZERO) + amounts.get(resource, ZERO)
+        for resource, number in amounts.items() if not amounts.get(TPU) else ():
+            without_chips[resource] = without_chips.get(resource, ZERO) + number
     reserved = conditions.get("QuotaReserved")
     namespace = whole.get("metadata", "namespace").text()
     return Admitted(
@@ -295,4 +318,5 @@ def _admitted(name: str, whole: Field) -> Admitted | None:
         priority=whole.get("spec", "priority").integer(0, lowest=-(2**31)),
         since=reserved.get("lastTransitionTime").text() if reserved else "",
         usage=usage,
+        without_chips=without_chips,
     )

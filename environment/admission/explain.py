@@ -7,7 +7,8 @@ from typing import Any
 
 from environment.admission import slices
 from environment.admission.cluster import Amounts, Cluster, ClusterQueue, read_cluster
-from environment.admission.flavors import GroupOutcome, alternatives
+from environment.admission.cpu_pool import cpu_pool_notes
+from environment.admission.flavors import GroupOutcome, alternatives, usage_of
 from environment.admission.kueue_topology import topology_reasons
 from environment.admission.kueue_ways import fewest_pods, foreign_groups, way_reasons
 from environment.admission.manifest import MIN_PARALLELISM_ANNOTATION, PRIORITY_LABEL, PodSet, Workload
@@ -96,6 +97,7 @@ def _placed(
         reasons += _pod_set_reasons(cluster, queue, each)
         notes += _pod_set_notes(cluster, queue, each)
     plans = [_plan(cluster, each) for each in placement.placed]
+    notes += cpu_pool_notes(cluster, workload, plans)
     stopped = [each.name for each in placement.stopped]
     if _worst(reasons).badness <= Verdict.WAITS.badness:
         reasons += _preemption_reasons(stopped=stopped, contested=placement.contested)
@@ -138,21 +140,19 @@ def _pod_set_reasons(cluster: Cluster, queue: ClusterQueue, each: Placed) -> Ite
     foreign = foreign_groups(cluster, queue, pods.node_selector.get(POOL_GROUP_LABEL, ""))
     if foreign:
         yield foreign
-    for outcome in each.outcomes:
-        if not foreign:
-            yield from why_no_flavor(cluster, queue, pods, outcome)
-        flavor = cluster.flavors.get(_flavor_to_judge(cluster, queue, outcome))
-        if flavor:
-            yield from slices.problems(pods, flavor, alternatives(cluster, queue, pods, flavor))
-            yield from label_reasons(cluster, queue, pods, flavor)
+    if not foreign:
+        yield from _why_no_flavors(cluster, queue, each)
+    flavor = cluster.flavors.get(_flavor_to_judge(cluster, queue, each))
+    if flavor:
+        yield from slices.problems(pods, flavor, alternatives(cluster, queue, pods, flavor))
+        yield from label_reasons(cluster, queue, pods, flavor)
 
 
 def _pod_set_notes(cluster: Cluster, queue: ClusterQueue, each: Placed) -> Iterator[str]:
-    for outcome in each.outcomes:
-        flavor = cluster.flavors.get(_flavor_to_judge(cluster, queue, outcome))
-        if flavor:
-            yield from slices.notes(each.pods, flavor)
-            yield from label_notes(cluster, each.pods, flavor)
+    flavor = cluster.flavors.get(_flavor_to_judge(cluster, queue, each))
+    if flavor:
+        yield from slices.notes(each.pods, flavor)
+        yield from label_notes(cluster, each.pods, flavor)
     yield from _notes(each.pods)
 
 
@@ -172,8 +172,24 @@ def _uncovered(queue: ClusterQueue, pods: PodSet, resources: Iterable[str]) -> I
         )
 
 
-def _flavor_to_judge(cluster: Cluster, queue: ClusterQueue, outcome: GroupOutcome) -> str:
-    """The flavor whose nodes the pods must suit: the chosen one, or the first that could ever have their resources."""
+def _why_no_flavors(cluster: Cluster, queue: ClusterQueue, each: Placed) -> Iterator[Reason]:
+    """Of each resource group; where a slice is waited for, nothing of the cores that come with it."""
+    without_chips = any(TPU in outcome.resources and not outcome.chosen for outcome in each.outcomes)
+    for outcome in each.outcomes:
+        for reason in why_no_flavor(cluster, queue, each.pods, outcome):
+            if TPU in outcome.resources or not without_chips or reason.verdict != Verdict.WAITS:
+                yield reason
+
+
+def _flavor_to_judge(cluster: Cluster, queue: ClusterQueue, each: Placed) -> str:
+    """The flavor whose nodes the pods must suit: the chosen one, or the first that could ever have their resources.
+
+    Of pods with chips it is the flavor of these: that of their cores says nothing of nodes.
+    """
+    first = next(iter(each.outcomes), None)
+    outcome: GroupOutcome | None = next((one for one in each.outcomes if TPU in one.resources), first)
+    if outcome is None:
+        return ""
     if outcome.chosen:
         return outcome.chosen.flavor
     for attempt in outcome.attempts:
@@ -186,7 +202,7 @@ def _flavor_to_judge(cluster: Cluster, queue: ClusterQueue, outcome: GroupOutcom
 
 def _plan(cluster: Cluster, each: Placed) -> PodSetPlan:
     pods, requests = each.pods, each.pods.total()
-    flavors = {name: outcome.chosen.flavor for outcome in each.outcomes if outcome.chosen for name in outcome.resources}
+    flavors = {resource: flavor for flavor, resource in usage_of(each.outcomes, requests)}
     flavor = cluster.flavors.get(flavors.get(TPU, ""))
     shape = slices.shape_of(flavor, pods) if flavor and requests.get(TPU) else None
     return PodSetPlan(
@@ -242,7 +258,5 @@ def _checks(queue: ClusterQueue, plans: list[PodSetPlan]) -> Iterator[Reason]:
 def _notes(pods: PodSet) -> Iterator[str]:
     if not pods.requests:
         yield f"{pods.name}: requests nothing, so Kueue counts and places nothing for it"
-    elif not slices.wants_tpu_nodes(pods) and any(
-        toleration.get("key").text() in ("", TPU) for toleration in pods.spec.get("tolerations").items()
-    ):
+    elif not slices.wants_tpu_nodes(pods) and slices.tolerates_tpu_nodes(pods):
         yield f"{pods.name}: asks for no chips but tolerates TPU nodes, and may take a host's cores there"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from fractions import Fraction
@@ -188,10 +188,12 @@ def _try_next(fit: Fit, queue: ClusterQueue) -> bool:
     return fit.borrows and queue.when_can_borrow == "TryNextFlavor"
 
 
-def untolerated_taint(pod_set: PodSet, flavor: Flavor) -> str:
-    """The key of the first taint of the flavor that keeps the pods away. Kueue looks at the template alone."""
+def untolerated_taint(pod_set: PodSet, flavor: Flavor, taints: Iterable[Field] | None = None) -> str:
+    """The key of the first taint that keeps the pods away: of the flavor, or of `taints`, with what the template and
+    the flavor tolerate. Kueue looks at nothing else.
+    """
     tolerations = [*pod_set.spec.get("tolerations").items(), *flavor.tolerations]
-    for taint in flavor.taints:
+    for taint in flavor.taints if taints is None else taints:
         if taint.get("effect").text() == "PreferNoSchedule":
             continue
         if not any(_tolerates(toleration, taint) for toleration in tolerations):
@@ -263,11 +265,9 @@ def selects(selector: Field, labels: Mapping[str, str]) -> bool:
     )
 
 
-def usage_of(outcomes: list[GroupOutcome], requests: Mapping[str, Fraction]) -> Amounts:
-    """What the chosen flavors take."""
-    return {
-        (outcome.chosen.flavor, resource): requests[resource]
-        for outcome in outcomes
-        if outcome.chosen
-        for resource in outcome.resources
-    }
+def usage_of(outcomes: Sequence[GroupOutcome], requests: Mapping[str, Fraction]) -> Amounts:
+    """What the chosen flavors take: nothing unless there is one in every resource group."""
+    chosen = [(outcome.chosen.flavor, outcome.resources) for outcome in outcomes if outcome.chosen]
+    if len(chosen) < len(outcomes):
+        return {}
+    return {(flavor, resource): requests[resource] for flavor, resources in chosen for resource in resources}

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from environment.admission.cluster import Cluster, ClusterQueue, Flavor
-from environment.admission.flavors import alternatives, matches_expression
+from environment.admission.flavors import alternatives, matches_expression, untolerated_taint
 from environment.admission.manifest import Field, PodSet
-from environment.admission.result import Reason, Verdict
+from environment.admission.result import TPU, Reason, Verdict
 from environment.names import POOL_GROUP_LABEL
 from environment.nodes import FLEX_START_LABEL, SPOT_LABEL
 from environment.queues import ACCELERATOR_LABEL, TOPOLOGY_LABEL
@@ -75,16 +75,26 @@ def _fix(
     """Another flavor that the pods could have and whose nodes take them; else what there is; else without."""
     for other in alternatives(cluster, queue, pods, flavor):
         group = other.labels.get(POOL_GROUP_LABEL, "")
-        if group and cluster.nodes_of(other) and not _missing(cluster, pods, other):
+        if group and _nodes(cluster, pods, other) and not _missing(cluster, pods, other):
             return f"select {POOL_GROUP_LABEL}: {group}, whose nodes have {them}, or remove {them}"
     first = missing[0].key
-    there = sorted({node[first] for node in cluster.nodes_of(flavor) if first in node})
+    there = sorted({labels[first] for labels in _nodes(cluster, pods, flavor) if first in labels})
     return f"use {' or '.join(there)}, or remove it" if there and len(missing) == 1 else f"remove {them}"
+
+
+def _nodes(cluster: Cluster, pods: PodSet, flavor: Flavor) -> list[Mapping[str, str]]:
+    """The labels of each node that Kueue gives out with this flavor, and whose taints keep the pods not away."""
+    tolerated = TPU if pods.requests.get(TPU) else ""  # GKE gives this toleration to pods with chips
+    return [
+        node.labels
+        for node in cluster.nodes_of(flavor)
+        if not untolerated_taint(pods, flavor, [each for each in node.taints if each.get("key").text() != tolerated])
+    ]
 
 
 def _missing(cluster: Cluster, pods: PodSet, flavor: Flavor) -> list[_Missing]:
     """What the node that suits best does not have; nothing if one has all."""
-    nodes = cluster.nodes_of(flavor)
+    nodes = _nodes(cluster, pods, flavor)
     terms = [term.get("matchExpressions").items() for term in pods.node_affinity()] or [[]]
     selected = [Field({"key": key, "operator": "In", "values": [value]}) for key, value in pods.node_selector.items()]
     ways = [

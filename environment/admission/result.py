@@ -56,9 +56,8 @@ class PodSetPlan:
 
     @property
     def flavor(self) -> str:
-        """The flavor, where all resources get the same one (always so with one resource group)."""
-        different = set(self.flavors.values())
-        return different.pop() if len(different) == 1 else ""
+        """The flavor that decides which nodes the pods run on: that of their chips, if they ask for any."""
+        return self.flavors.get(TPU) or next(iter(self.flavors.values()), "")
 
     @property
     def usage(self) -> dict[FlavorResource, Fraction]:
@@ -142,8 +141,8 @@ def exact(number: Fraction) -> str:
 
 
 def _borrowing(borrows: Mapping[FlavorResource, Fraction]) -> Iterator[str]:
-    """A flavor in one line: the chips, and what comes with them."""
-    for flavor in sorted({flavor for flavor, _ in borrows}):
+    """A flavor in one line, those of chips first; where a flavor has both, with what comes with the chips."""
+    for flavor in sorted({flavor for flavor, _ in borrows}, key=lambda flavor: ((flavor, TPU) not in borrows, flavor)):
         mine = {resource: asked(resource, number) for (of, resource), number in sorted(borrows.items()) if of == flavor}
         chips = mine.pop(TPU, "")
         rest = " and ".join(mine.values())

@@ -30,6 +30,10 @@ def _tpu_keys(pods: PodSet) -> list[str]:
     return [key for key in (ACCELERATOR_LABEL, TOPOLOGY_LABEL) if key in pods.node_selector]
 
 
+def tolerates_tpu_nodes(pods: PodSet) -> bool:
+    return any(toleration.get("key").text() in ("", TPU) for toleration in pods.spec.get("tolerations").items())
+
+
 def slices_used(shape: Shape, pods: PodSet) -> int:
     return pods.count // shape.hosts
 
@@ -44,14 +48,17 @@ def problems(pods: PodSet, flavor: Flavor, others: Sequence[Flavor] = ()) -> Ite
         wrong = [*_of_slice(pods, shape)]
         unmeant = wrong and not _selects(pods, flavor) and any(flavor.shapes() != each.shapes() for each in others)
         yield from [_no_pool_group(pods, flavor, shape, others)] if unmeant else wrong
+    of_cpu_pool = bool(flavor.pool) and not pods.requests.get(TPU)
+    if of_cpu_pool and tolerates_tpu_nodes(pods):
+        return
+    nodes = "the CPU pool, where pods without chips run," if of_cpu_pool else f"flavor {flavor.name}"
     for resource in ("cpu", "memory"):
         wanted, has = pods.requests.get(resource, ZERO), flavor.node.get(resource)
         if has is not None and wanted > has:
             yield _never(
                 "node-too-small",
                 pods.name,
-                f"each pod asks for {asked(resource, wanted)}; a node of flavor {flavor.name} has "
-                f"{amount(resource, has)} for pods",
+                f"each pod asks for {asked(resource, wanted)}; a node of {nodes} has {amount(resource, has)} for pods",
                 f"ask for {amount(resource, has)} or less",
             )
 

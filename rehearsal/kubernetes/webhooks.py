@@ -67,14 +67,19 @@ def _answers(api: Api, controller: str, webhook: str, path: str) -> None:
 
 
 def _cluster_queue(body: dict[str, Any]) -> None:
-    """A flavor is in one group only and lists that group's resources in their order; limits need a cohort.
+    """A flavor and a resource are in one group only; a flavor lists its group's resources in their order; limits need a
+    cohort.
 
     https://kueue.sigs.k8s.io/docs/reference/kueue.v1beta2/
     """
     spec = body.get("spec", {})
     seen: set[str] = set()
+    known: set[str] = set()
     for at, group in enumerate(spec.get("resourceGroups", [])):
         covered = group.get("coveredResources", [])
+        for twice in sorted(known.intersection(covered)):
+            raise _invalid(body, f'spec.resourceGroups[{at}].coveredResources: Duplicate value: "{twice}"')
+        known.update(covered)
         for flavor in group.get("flavors", []):
             if flavor["name"] in seen:
                 raise _invalid(body, f"spec.resourceGroups[{at}]: flavor {flavor['name']} is in two resource groups")

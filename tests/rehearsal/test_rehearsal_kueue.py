@@ -32,19 +32,23 @@ def workload(api: Api, name: str = "train") -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("groups", "words"),
     [
-        ([("cpu", "a"), ("cpu", "a")], "flavor a is in two resource groups"),
-        ([("memory", "a")], r"flavors\[a\].resources: must be the same as coveredResources, and in their order: cpu"),
+        ([("cpu", "cpu", "a"), ("memory", "memory", "a")], "flavor a is in two resource groups"),
+        ([("cpu", "cpu", "a"), ("cpu", "cpu", "b")], r'resourceGroups\[1\].coveredResources: Duplicate value: "cpu"'),
+        (
+            [("cpu", "memory", "a")],
+            r"flavors\[a\].resources: must be the same as coveredResources, and in their order: cpu",
+        ),
     ],
 )
-def test_a_cluster_queue_that_kueue_refuses(api: Api, groups: list[tuple[str, str]], words: str) -> None:
+def test_a_cluster_queue_that_kueue_refuses(api: Api, groups: list[tuple[str, str, str]], words: str) -> None:
     body = {
         "apiVersion": API,
         "kind": "ClusterQueue",
         "metadata": {"name": "x"},
         "spec": {
             "resourceGroups": [
-                {"coveredResources": ["cpu"], "flavors": [{"name": flavor, "resources": [{"name": resource}]}]}
-                for resource, flavor in groups
+                {"coveredResources": [covered], "flavors": [{"name": flavor, "resources": [{"name": resource}]}]}
+                for covered, resource, flavor in groups
             ]
         },
     }
@@ -70,7 +74,7 @@ def test_a_local_queue_keeps_its_cluster_queue(api: Api) -> None:
 def test_a_queue_whose_flavor_is_missing_is_not_active_and_the_wait_says_so(deployed: Played) -> None:
     manifest = json.loads(json.dumps(deployed.resources[QUEUE].config["manifest"]))
     manifest["metadata"]["name"] = "x"
-    manifest["spec"]["resourceGroups"][0]["flavors"][1]["name"] = "nothing"
+    manifest["spec"]["resourceGroups"][0]["flavors"][0]["name"] = "nothing"
     with pytest.raises(Refusal, match="Operation timed out") as refused:
         deployed.make("kubernetes_manifest.two", like=QUEUE, manifest=manifest)
     assert "x should have condition Active=True, but it is False" in refused.value.detail
@@ -146,6 +150,17 @@ def test_a_flavor_in_use_does_not_go(deployed: Played) -> None:
     with pytest.raises(Refusal, match='resource "tpu" to be deleted') as refused:
         deployed.destroy(FLAVOR)
     assert "ClusterQueue tpu-training uses it" in refused.value.detail
+
+
+def test_an_admission_check_in_use_does_not_go(api: Api) -> None:
+    check = {"apiVersion": API, "kind": "AdmissionCheck", "metadata": {"name": "provision"}, "spec": {}}
+    api.create(check)
+    strategy = {"admissionChecks": [{"name": "provision"}]}
+    queues, checks = api.resource(API, "ClusterQueue"), api.resource(API, "AdmissionCheck")
+    api.patch(queues, "", "tpu-training", {"spec": {"admissionChecksStrategy": strategy}})
+    assert api.delete(checks, "", "provision") is not None
+    api.patch(queues, "", "tpu-training", {"spec": {"admissionChecksStrategy": None}})
+    assert not api.exists(checks, "", "provision")
 
 
 def test_a_flavor_goes_with_the_last_queue_that_uses_it(deployed: Played, api: Api) -> None:
