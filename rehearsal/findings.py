@@ -1,15 +1,19 @@
-"""What Google takes and its documentation advises against: nothing of it is refused, and all of it is a finding."""
+"""What Google and Kueue take though it does harm: nothing of it is refused, and all of it is a finding."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 
 from rehearsal.cloud import Attributes, Cloud
+from rehearsal.rules import kueue_configuration
 from rehearsal.rules.gke import CLUSTER, POOL
 from rehearsal.rules.google import one
+from rehearsal.rules.helm import KIND as RELEASE
 from rehearsal.rules.tpu import is_tpu
 
+_LONGEST_RECOVERY_SECONDS = 2 * 3600  # longer than it takes until hosts are made in the place of others
 _EVERYBODY = "0.0.0.0/0"
 
 
@@ -20,6 +24,7 @@ def findings(cloud: Cloud) -> list[str]:
     return [
         *(finding for name, cluster in clusters for finding in _open_endpoint(name, cluster)),
         *(finding for name, pool in pools for finding in _cpu_nodes_in_an_ai_zone(name, pool)),
+        *(finding for item in cloud.find(RELEASE) for finding in _slices_kept_without_pods(item.attributes)),
     ]
 
 
@@ -59,3 +64,19 @@ def _cpu_nodes_in_an_ai_zone(name: str, pool: Attributes) -> Iterator[str]:
                 f"node pool {name}: has no accelerators and is in AI zone {zone}; Google recommends standard zones "
                 "for what is no ML workload"
             )
+
+
+def _slices_kept_without_pods(release: Attributes) -> Iterator[str]:
+    """A job that has lost a pod for good holds its slices until waitForPodsReady.recoveryTimeout, which is the value of
+    timeout where it is not set: a week, where jobs may wait that long for their machines.
+    """
+    text = (release["values"].get("managerConfig") or {}).get("controllerManagerConfigYaml")
+    if release["chart"] != "kueue" or not isinstance(text, str):
+        return
+    seconds = kueue_configuration.recovery_seconds(text)
+    if seconds > _LONGEST_RECOVERY_SECONDS:
+        time = "for ever" if seconds == math.inf else f"for {seconds / 3600:g} hours"
+        yield (
+            f"Kueue: a running job that loses a pod keeps its slices {time} without it; set "
+            "waitForPodsReady.recoveryTimeout to 2h or less"
+        )

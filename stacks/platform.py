@@ -37,6 +37,9 @@ ON_CPU_NODES = {POOL_GROUP_LABEL: CPU_GROUP}
 # How long an admitted job may take until all its pods are ready, before its slices go to the next in the queue: longer
 # than pulling a training image on every host; than making a slice, where slices are made on demand; and than Google's
 # Dynamic Workload Scheduler lets a job wait, where it is used. One value for the whole cluster, and it cannot be off.
+#
+# recoveryTimeout, how long a job that was running may be without a pod that it lost, is never the week: Kueue would
+# take the value of timeout for it, and the job would hold its slices idle for as long.
 PODS_READY_TIMEOUT = "30m"
 PODS_READY_TIMEOUT_AUTOSCALED = "2h"
 PODS_READY_TIMEOUT_SCHEDULED = "168h"
@@ -250,15 +253,14 @@ def _kueue_configuration(environment: Environment) -> dict[str, Any]:
         },
         "manageJobsWithoutQueueName": True,
         "managedJobsNamespaceSelector": {"matchExpressions": [{"key": TEAM_LABEL, "operator": "Exists"}]},
-        "waitForPodsReady": {"timeout": _pods_ready_timeout(environment)},
+        "waitForPodsReady": _wait_for_pods_ready(environment),
         "integrations": {"frameworks": FRAMEWORKS},
         **fair_sharing,
     }
 
 
-def _pods_ready_timeout(environment: Environment) -> str:
-    if any(group.capacity.comes_and_goes for group in environment.groups):
-        return PODS_READY_TIMEOUT_SCHEDULED
-    if any(group.autoscaled for group in environment.groups):
-        return PODS_READY_TIMEOUT_AUTOSCALED
-    return PODS_READY_TIMEOUT
+def _wait_for_pods_ready(environment: Environment) -> dict[str, str]:
+    scheduled = any(group.capacity.comes_and_goes for group in environment.groups)
+    autoscaled = scheduled or any(group.autoscaled for group in environment.groups)
+    recovery = PODS_READY_TIMEOUT_AUTOSCALED if autoscaled else PODS_READY_TIMEOUT
+    return {"timeout": PODS_READY_TIMEOUT_SCHEDULED if scheduled else recovery, "recoveryTimeout": recovery}

@@ -111,15 +111,18 @@ def test_the_implicit_fleet_written_out_gives_the_same_bytes(synthesis: Synthesi
 
 
 def test_kueue_waits_for_pods_as_long_as_their_machines_may_take(tmp_path: Path, synthesis: Synthesis) -> None:
-    def timeout(platform: str) -> str:
+    """For a running job's lost pods never the week that a job may wait for its first ones: its slices stand idle."""
+
+    def timeouts(platform: str) -> tuple[str, str]:
         (values,) = json.loads(platform)["resource"]["helm_release"]["kueue"]["values"]
         configuration = json.loads(json.loads(values)["managerConfig"]["controllerManagerConfigYaml"])
-        return str(configuration["waitForPodsReady"]["timeout"])
+        waiting = configuration["waitForPodsReady"]
+        return waiting["timeout"], waiting["recoveryTimeout"]
 
-    assert timeout(synthesis.text("default", "platform")) == "30m"
+    assert timeouts(synthesis.text("default", "platform")) == ("30m", "30m")
     autoscaled = "tpu_pools: {tpu: {type: v6e-16, slices: 1, autoscaled: true}}\nteams: {research: {}}\n"
-    assert timeout(with_fleet(tmp_path / "autoscaled", autoscaled)["platform"]) == "2h"
-    assert timeout(with_fleet(tmp_path / "scheduled", MODES)["platform"]) == "168h"
+    assert timeouts(with_fleet(tmp_path / "autoscaled", autoscaled)["platform"]) == ("2h", "2h")
+    assert timeouts(with_fleet(tmp_path / "scheduled", MODES)["platform"]) == ("168h", "2h")
 
 
 def test_members_reach_the_cluster_and_kubernetes_decides_the_rest(synthesis: Synthesis) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
+import yaml
 
 from rehearsal.findings import findings
 from rehearsal.rules.offered import offer
@@ -66,3 +70,42 @@ def test_cpu_nodes_in_an_ai_zone_are_a_finding_and_slices_there_are_none(deploye
         deployed.again(pool, node_locations=["us-east5-ai1a"])
     (finding,) = findings(deployed.cloud)
     assert finding.startswith("node pool cpu: has no accelerators and is in AI zone us-east5-ai1a")
+
+
+def with_waiting(played: Played, **waiting: str) -> None:
+    """Kueue with this waitForPodsReady in its configuration."""
+    release = "helm_release.kueue"
+    values: Any = json.loads(played.resources[release].config["values"][0])
+    configuration = yaml.safe_load(values["managerConfig"]["controllerManagerConfigYaml"])
+    configuration["waitForPodsReady"] = waiting
+    values["managerConfig"]["controllerManagerConfigYaml"] = yaml.safe_dump(configuration)
+    played.change(release, values=[json.dumps(values)])
+
+
+@pytest.mark.parametrize(
+    ("waiting", "time"),
+    [
+        ({"timeout": "168h"}, "for 168 hours"),
+        ({"timeout": "30m", "recoveryTimeout": "2h0m1s"}, "for 2.00028 hours"),
+        ({"timeout": "30m", "recoveryTimeout": "0s"}, "for ever"),
+    ],
+)
+def test_slices_that_are_kept_by_a_job_without_its_pods_are_a_finding(
+    fleet: Played, waiting: dict[str, str], time: str
+) -> None:
+    with_waiting(fleet, **waiting)
+    (finding,) = findings(fleet.cloud)
+    assert f"a running job that loses a pod keeps its slices {time}" in finding
+
+
+@pytest.mark.parametrize(
+    "waiting",
+    [
+        {"timeout": "30m"},
+        {"timeout": "168h", "recoveryTimeout": "2h"},
+        {"timeout": "168h", "recoveryTimeout": "1.5h30m"},
+    ],
+)
+def test_slices_that_are_soon_given_back_are_none(fleet: Played, waiting: dict[str, str]) -> None:
+    with_waiting(fleet, **waiting)
+    assert findings(fleet.cloud) == []

@@ -120,6 +120,7 @@ def test_controllers_do_not_land_on_tpu_hosts(deployed: Played) -> None:
         (lambda config: config.update(queueVisibility={}), 'unknown field "queueVisibility"'),
         (lambda config: config.update(waitForPodsReady={"enable": True}), 'unknown field "waitForPodsReady.enable"'),
         (lambda config: config.update(waitForPodsReady={}), "waitForPodsReady.timeout: Required value"),
+        (lambda config: config.update(waitForPodsReady={"timeout": "1d"}), 'time: invalid duration "1d"'),
         (
             lambda config: config.update(apiVersion="config.kueue.x-k8s.io/v1beta1"),
             "is not a config.kueue.x-k8s.io/v1beta2",
