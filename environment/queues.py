@@ -70,10 +70,14 @@ def queue_objects(environment: Environment) -> tuple[dict[str, Any], ...]:
 
 
 def _cpu_flavor(environment: Environment) -> dict[str, Any]:
-    """No labels and no taints: its cores and memory are those of all nodes, and pods with chips ask for both."""
+    """No labels and no taints: its cores and memory are those of all nodes, and pods with chips ask for both.
+
+    The empty labels are written out: server-side apply makes null of a spec whose last field is taken out of the
+    manifest, which the API server then refuses (tried on Kubernetes 1.34.1, with the labels that this flavor once had).
+    """
     pool = cpu_pool(environment)
     annotations = {POOL_CPU_ANNOTATION: pool["cpu"], POOL_MEMORY_ANNOTATION: pool["memory"]}
-    return _flavor(CPU_FLAVOR, cpu_node(environment), annotations, spec={})
+    return _flavor(CPU_FLAVOR, cpu_node(environment), annotations, spec={"nodeLabels": {}})
 
 
 def _tpu_flavor(group: PoolGroup) -> dict[str, Any]:

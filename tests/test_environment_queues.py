@@ -180,7 +180,7 @@ def test_the_flavor_of_cores_and_memory_sends_pods_nowhere() -> None:
     """A pod with chips gets it too: labels of other nodes would leave no node for it."""
     flavor = _of_kind(queue_objects(DEFAULT), "ResourceFlavor")[0]
     assert flavor["metadata"]["name"] == CPU_FLAVOR
-    assert flavor["spec"] == {}
+    assert flavor["spec"] == {"nodeLabels": {}}
 
 
 def test_every_team_has_one_queue_that_only_its_namespace_may_use() -> None:

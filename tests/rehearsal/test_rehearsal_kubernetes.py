@@ -314,3 +314,11 @@ def test_errors_over_http_are_status_objects(deployed: Played) -> None:
 
 def test_the_kinds_of_kueue_are_those_of_its_chart() -> None:
     assert {item.kind for item in KUEUE} >= {"ClusterQueue", "LocalQueue", "ResourceFlavor", "Workload", "Cohort"}
+
+
+def test_a_spec_whose_last_field_is_taken_out_of_the_manifest_is_refused(deployed: Played) -> None:
+    flavor = {"apiVersion": API, "kind": "ResourceFlavor", "metadata": {"name": "tpu"}, "spec": {}}
+    with pytest.raises(Refusal, match='PATCH for resource "tpu" failed to apply') as refused:
+        deployed.change(FLAVOR, manifest=flavor)
+    assert 'spec: Invalid value: "null"' in refused.value.detail
+    deployed.change(FLAVOR, manifest={**flavor, "spec": {"nodeLabels": {}}})
