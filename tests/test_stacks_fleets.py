@@ -143,6 +143,9 @@ def test_members_make_no_pods_and_touch_no_queues(synthesis: Synthesis) -> None:
     for role in roles:
         allowed = {(kind, verb) for rule in role["rule"] for kind in rule["resources"] for verb in rule["verbs"]}
         assert {("jobs", "create"), ("jobsets", "create"), ("rayjobs", "create"), ("pods/log", "get")} <= allowed
+        # `ray job submit`, TensorBoard and debugging: kubectl's port-forward and exec, of WebSockets (get) and before.
+        assert {(f"pods/{what}", verb) for what in ("portforward", "exec") for verb in ("create", "get")} <= allowed
+        assert {("pods", "get"), ("pods", "list"), ("services", "get")} <= allowed
         assert not allowed & {(kind, verb) for kind in ("pods", "localqueues", "workloads") for verb in CHANGES}
         assert not any(kind in ("*", "roles", "rolebindings", "serviceaccounts", "namespaces") for kind, _ in allowed)
     (reader,) = synthesis.resources("three-teams-four-groups", "platform", "kubernetes_cluster_role_v1").values()

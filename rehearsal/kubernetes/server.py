@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from rehearsal.cloud import Cloud
+from rehearsal.kubernetes import rbac
 from rehearsal.kubernetes.api import Api, merge
 from rehearsal.kubernetes.resources import Resource
 from rehearsal.kubernetes.status import Status
@@ -36,6 +37,8 @@ def serve(cloud: Cloud, request: Request) -> Response:
 
 
 def _answer(api: Api, path: str, request: Request) -> Any:
+    if path == rbac.REVIEW and request.method == "POST":
+        return rbac.review(api, _body(request))
     match = _PATH.fullmatch(path)
     if match is None:
         raise Status(404, "the server could not find the requested resource")

@@ -5,16 +5,14 @@ https://cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from rehearsal.cloud import Cloud
+from rehearsal.kubernetes import rbac
 from rehearsal.kubernetes.api import Api, Object
 from rehearsal.kubernetes.resources import ALL, Resource
 from rehearsal.rules import identity
 from rehearsal.rules.iam import ACCOUNT
 from rehearsal.rules.kind import Refusal
 
-RBAC = "rbac.authorization.k8s.io/v1"
 SECRET = next(item for item in ALL if item.kind == "Secret")
 
 
@@ -60,9 +58,8 @@ class Authorized(Api):
         group = resource.api_version.rpartition("/")[0]
         where = f' in the namespace "{namespace}"' if namespace else " at the cluster scope"
         for user in self._users():
-            if not any(
-                group in rule["apiGroups"] and resource.plural in rule["resources"] and verb in rule["verbs"]
-                for rule in self._rules(user, namespace)
+            if not rbac.allows(
+                self._own, verb=verb, group=group, resource=resource.plural, user=user, namespace=namespace, name=name
             ):
                 raise Refusal(
                     f'{resource.qualified} "{name}" is forbidden: User "{user}" cannot {verb} resource'
@@ -79,18 +76,6 @@ class Authorized(Api):
         found = self.cloud.get(ACCOUNT, f"projects/{self.cluster.split('/')[1]}/serviceAccounts/{self.account}")
         return [self.account, *([str(found["unique_id"])] if found else [])]
 
-    def _rules(self, user: str, namespace: str) -> Iterator[Object]:
-        """The rules of the roles bound to a user there. https://kubernetes.io/docs/reference/access-authn-authz/rbac/"""
-        bindings = self._own.all(_kind("ClusterRoleBinding"))
-        bindings += self._own.all(_kind("RoleBinding"), namespace) if namespace else []
-        for binding in bindings:
-            if not any(subject["kind"] == "User" and subject["name"] == user for subject in binding["subjects"]):
-                continue
-            role = _kind(binding["roleRef"]["kind"])
-            for found in self._own.all(role, binding["metadata"].get("namespace", "") if role.namespaced else ""):
-                if found["metadata"]["name"] == binding["roleRef"]["name"]:
-                    yield from found.get("rules", [])
-
 
 def api_of(cloud: Cloud, cluster: str, account: str) -> Api:
     """The API server for whoever administers the project, or for a service account that may connect.
@@ -103,7 +88,3 @@ def api_of(cloud: Cloud, cluster: str, account: str) -> Api:
     if why:
         raise Refusal(f"the server has asked for the client to provide credentials: {why}")
     return Authorized(cloud, cluster, account)
-
-
-def _kind(name: str) -> Resource:
-    return next(item for item in ALL if (item.api_version, item.kind) == (RBAC, name))
