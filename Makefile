@@ -39,7 +39,7 @@ test-slow: setup  ## Every environment of tests/cases up and down with jobs runn
 test-killed: setup  ## Deploy builds ended half-way at ten moments, by TERM and by KILL (half an hour; test-slow does some of it)
 	@$(python) -m pytest -m slow tests/rehearsal/test_rehearsal_pipeline_killed.py
 
-test-providers: setup  ## init, validate and plan with the real Terraform providers, where they can be had
+test-providers: setup  ## init, validate, plan with the real Terraform providers, and compare, where they can be had
 	@$(python) -m pytest -m providers -rs
 
 snapshots: setup  ## Accept what the stacks synthesize now, and write the README's tables; read the diff before committing

@@ -5,6 +5,7 @@ Source: `schemaMap.Diff` in hashicorp/terraform-plugin-sdk 2.37.0, helper/schema
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from rehearsal.provider_facts import Facts
@@ -41,14 +42,10 @@ def _completed(
         if items == [] and prefix + name in facts.computed_blocks:
             out[name] = UNKNOWN if prior is None else before.get(name, [])
         elif isinstance(items, list):
-            old: Any = before.get(name)
-            same_place = old if nested.nesting == "list" and isinstance(old, list) else []
+            # A member of a set has no place, and so nothing before; what the server decides of it is nothing here.
+            old: Any = itertools.repeat({}) if nested.nesting == "set" else before.get(name) or ()
             out[name] = [
-                _completed(
-                    nested.block, item, same_place[at] if at < len(same_place) else None, facts, f"{prefix}{name}."
-                )
-                if isinstance(item, dict)
-                else item
-                for at, item in enumerate(items)
+                _completed(nested.block, item, was, facts, f"{prefix}{name}.") if isinstance(item, dict) else item
+                for item, was in zip(items, itertools.chain(old, itertools.repeat(None)), strict=False)
             ]
     return out

@@ -17,16 +17,12 @@ import pytest
 
 import environment
 from stacks.app import app
+from tests.provider_plans import LOCAL_BACKEND, OFFLINE
 from tests.synthesis import CASES, EVERY_STACK, HERE
 
 pytestmark = pytest.mark.providers
 
 PLANNED = ["foundation", "pipeline", "cluster", "tpu-node-pools"]
-
-
-# The google provider asks who the token belongs to and, without an answer, retries for five minutes; a proxy that is
-# not there fails at once, and the provider goes on.
-OFFLINE = {"GOOGLE_OAUTH_ACCESS_TOKEN": "fake", "HTTPS_PROXY": "http://127.0.0.1:1"}
 
 
 def terraform(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -57,7 +53,7 @@ def initialised(synthesized: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     for stack, case in {stack: case for case, stack in EVERY_STACK}.items():
         folder = folders[stack] = tmp_path_factory.mktemp(stack)
         _put(synthesized, case, stack, folder)
-        (folder / "backend_override.tf.json").write_text('{"terraform": {"backend": {"local": {}}}}', encoding="utf-8")
+        (folder / "backend_override.tf.json").write_text(LOCAL_BACKEND, encoding="utf-8")
         init = terraform(folder, "init", "-input=false", "-no-color")
         if init.returncode != 0:
             reason = next((line for line in init.stderr.splitlines() if "Error" in line), init.stderr)
