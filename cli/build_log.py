@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from cli.explain import protected
+
 if TYPE_CHECKING:
     from rehearsal.cloudbuild.service import Ran
 
@@ -22,7 +24,7 @@ def cause(ran: Ran) -> str:
     failed = next((done.step for done in ran.steps if done.status != "SUCCESS"), None)
     lines = [line for line in ran.log.splitlines() if failed and line.startswith(f"{failed.label}: ")]
     said = _said("\n".join(lines))
-    words = _failed_tests(said) or _error(said) or _last_words(said)
+    words = _failed_tests(said) or _protected(said) or _error(said) or _last_words(said)
     why = " ".join(ran.why.splitlines())
     return f"{why}: {words}" if words else why
 
@@ -31,6 +33,11 @@ def _failed_tests(said: Sequence[str]) -> str:
     count = re.search(r"\d+ (?:failed|errors?)\b.* in [\d.]+s", said[-1]) if said else None
     first = next((line.split(" - ")[0] for line in said if re.match("(FAILED|ERROR) ", line)), "")
     return f"{count[0]}, first {first}" if count and first else count[0] if count else ""
+
+
+def _protected(said: Sequence[str]) -> str:
+    refused = protected("\n".join(said))
+    return ", ".join(f"{address} is protected until {lifting}" for address, lifting in refused.items())
 
 
 def _error(said: Sequence[str]) -> str:

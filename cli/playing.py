@@ -15,6 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from cli import project
+from cli.explain import protected
 from cli.failure import Failed
 from cli.progress import Progress
 from cli.terminal import Tone, wrapped
@@ -176,7 +177,8 @@ class Parts:
         return run
 
     def failed(self, run: Run, words: str) -> None:
-        self.wrong(words)
+        """Says what Terraform said. The problem itself, all that the summary has, names the stack and the cause."""
+        self.wrong(": ".join([words, *_cause(run)]))
         for error in run.errors or [run.text[-2000:]]:
             self.say("  " + error.replace("\n", "\n  "))
 
@@ -220,3 +222,13 @@ class Parts:
     def _underway(self, stack: Underway) -> None:
         far = f"{stack.done} of {stack.planned}" if stack.planned else "planning"
         self.progress.doing(stack.stack, f"{far}, {stack.making}" if stack.making else far)
+
+
+def _cause(run: Run) -> list[str]:
+    """The first stack with an error and, in a line, that error; nothing where Terraform said none."""
+    for stack in run.stacks:
+        for error in stack.errors:
+            refused = protected(f"Error: {error}")
+            lines = [f"{address} is protected until {lifting}" for address, lifting in refused.items()]
+            return [stack.name, *(lines or error.splitlines()[:1])]
+    return []

@@ -28,6 +28,13 @@ BOXED = """\
 ╵
 
 foundation: Terraform stopped before all of it was applied."""
+PROTECTED = """\
+╷
+│ Error: Instance cannot be destroyed
+│
+│ Resource terraform_data.guard has lifecycle.prevent_destroy
+│ set, but the plan calls for this resource to be destroyed.
+╵"""
 DIFFERS = """\
 foundation: 2 to change
 
@@ -51,6 +58,7 @@ def ran(said: str) -> Ran:
     [
         (NO_RIGHT, "Error: Error creating Network: googleapi: Error 403: Permission denied"),
         (BOXED, "Error: Saved plan is stale"),
+        (PROTECTED, "terraform_data.guard is protected until DELETION_PROTECTION=false"),
         (DIFFERS, "foundation: not what was reviewed (commit 1); nothing of it was applied:"),
         (TESTS, "1 failed, 4 passed in 60.00s, first FAILED tests/a.py::b"),
         ("ImportError while loading conftest\nE   no module\n", "ImportError while loading conftest"),

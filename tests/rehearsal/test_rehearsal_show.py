@@ -21,7 +21,7 @@ import environment
 from cli import main
 from cli.rehearse import Show
 from rehearsal import processes
-from rehearsal.cdktf import Stack
+from rehearsal.cdktf import Run, Stack
 from rehearsal.report import by_stack
 from rehearsal.rules.addresses import POOL
 from rehearsal.world import Project, World
@@ -206,6 +206,34 @@ def test_warnings_are_told_once_above_and_once_at_the_end(
     assert told.err == "\n1 problem:\n  something\n"
 
 
+REFUSED = """\
+Error: Instance cannot be destroyed
+
+  on cdk.tf.json line 87, in resource.google_compute_network.network:
+  87:       }
+
+Resource google_compute_network.network has lifecycle.prevent_destroy set,
+but the plan calls for this resource to be destroyed.
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (REFUSED, "foundation: google_compute_network.network is protected until DELETION_PROTECTION=false"),
+        ("Error: Error creating Network: Error 409\n\n  with a.b,\n", "foundation: Error creating Network: Error 409"),
+    ],
+)
+def test_the_end_names_the_stack_that_failed_and_the_cause(
+    text: str, cause: str, fleet: Played, synthesis: Synthesis, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = shown_of(fleet, synthesis.environment(FLEET))
+    shown.failed(Run(code=1, text="", stacks=[Stack(name="foundation", code=1, text=text)]), "the deployment failed")
+    shown.times.append(("Deploy", 1.0, False))
+    assert shown.summary() == 1
+    assert flat(capsys.readouterr().err) == f"1 problem: the deployment failed: {cause}"
+
+
 @whole
 def test_a_deployment_that_fails_says_why_and_the_exit_code_is_1(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -299,6 +327,8 @@ def test_what_is_kept_can_be_looked_at_with_the_commands_it_prints(tmp_path: Pat
     if pid == 0:
         command = [sys.executable, "-m", "cli", "rehearse", "--keep", "--folder", str(folder)]
         os.chdir(ROOT)
+        os.environ["TERM"] = "xterm"
+        os.environ.pop("NO_COLOR", None)
         os.execv(sys.executable, command)
     shown = ""
     while "Enter ends it." not in shown:
@@ -312,6 +342,8 @@ def test_what_is_kept_can_be_looked_at_with_the_commands_it_prints(tmp_path: Pat
         while os.read(terminal, 4096):
             pass
     os.waitpid(pid, 0)
+    assert "\033[1mDeploy: cdktf deploy '*'\033[0m\r\n" in shown
+    assert re.search(r"\r\033\[K    foundation: \d+ s, \d+ of \d+", shown), "how far it is in a stack, in one line"
     assert done.returncode == 0, done.stdout + done.stderr
     assert "No changes." in done.stdout
     assert '"ClusterQueueList"' in done.stdout or '"kind":"ClusterQueueList"' in done.stdout.replace(" ", "")
