@@ -5,18 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import environment
 from cli import build_log, project
-from cli.failure import Failed
-from cli.planning import PIPELINE
 from cli.playing import PROTECTED, UNPROTECTED, Parts, add_options, overrides, to_rehearse, world_for
 from cli.progress import Progress
-from cli.terraform import synthesize
+from cli.rehearsed_commit import check_files, commit_of, with_pipeline
 from environment import Environment
 
 if TYPE_CHECKING:
@@ -70,40 +66,6 @@ def run(args: argparse.Namespace) -> int:
         return Pipeline(world, wanted, commit_of(settings), verbose=args.verbose).play()
 
 
-def check_files(wanted: Environment, settings: Mapping[str, str]) -> None:
-    """All of cloudbuild/ with the triggers that these settings make. Raises Failed with everything that is wrong."""
-    from rehearsal.cloudbuild.checks import problems
-    from rehearsal.cloudbuild.images import Images
-    from rehearsal.cloudbuild.triggers import TRIGGER, described
-
-    with tempfile.TemporaryDirectory() as output:
-        stacks = synthesize(Path(output), **settings)
-        (pipeline,) = [stack.configuration for stack in stacks if stack.name == PIPELINE]
-    made = [described(values) for values in pipeline["resource"][TRIGGER].values()]
-    if found := problems(project.ROOT, made, Images(builder=wanted.settings.builder_image)):
-        raise Failed("\n".join(found))
-
-
-def with_pipeline(wanted: Environment, settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings that differ from vars.env, and a repository and a builder image where that has none."""
-    place = f"projects/{wanted.settings.project_id}/locations/{wanted.settings.region}"
-    repository = wanted.settings.build_repository or f"{place}/connections/rehearsal/repositories/tpu-environment"
-    image = wanted.settings.builder_image or f"{wanted.names.registry_url}/builder@sha256:{'0' * 64}"
-    return {**settings, "BUILD_REPOSITORY": repository, "BUILDER_IMAGE": image}
-
-
-def commit_of(settings: Mapping[str, str]) -> dict[str, str]:
-    """The files that a person changes before committing: builds know nothing but what is in the repository."""
-    folder = project.folder()
-    text = (folder / "vars.env").read_text(encoding="utf-8")
-    for key, value in settings.items():
-        line = f"{key}={value}"
-        found = re.search(rf"^{key}=.*$", text, re.MULTILINE)
-        text = text[: found.start()] + line + text[found.end() :] if found else f"{text.rstrip()}\n{line}\n"
-    fleet = folder / "fleet.yaml"
-    return {"vars.env": text, **({"fleet.yaml": fleet.read_text(encoding="utf-8")} if fleet.exists() else {})}
-
-
 class Pipeline(Parts):
     """The parts of `tpuenv rehearse-pipeline`. `changed` are files in which the commit differs from the checkout."""
 
@@ -136,12 +98,15 @@ class Pipeline(Parts):
     def _person_deploys(self) -> bool:
         from rehearsal.rules.cloud_build import connect
 
-        with self.part("A person: connects the repository, cdktf deploy foundation pipeline"):
+        with self.part("A person: connects the repository, cdktf deploy foundation pipeline, twice"):
             connect(self.world.cloud, self.environment.settings.build_repository)
-            run = self.cdktf("deploy", PROTECTED, "foundation", "pipeline")
-            if run.code:
-                self.failed(run, "foundation and pipeline could not be deployed")
-                return False
+            for again in (False, True):
+                run = self.cdktf("deploy", PROTECTED, "foundation", "pipeline")
+                if run.code:
+                    self.failed(run, "foundation and pipeline could not be deployed")
+                    return False
+                if again and not all(stack.unchanged for stack in run.stacks):
+                    self.wrong("deployed a second time, foundation or pipeline changes")
             self.commit = self.builds.commit(project.ROOT, changed=self.changed)
         return True
 

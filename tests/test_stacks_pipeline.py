@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,15 @@ def test_what_google_says_of_a_repository_s_type_changes_no_trigger(pipeline: St
     assert by_hand.keys() == {"destroy", "drift"}
     for each in by_hand.values():
         assert each["lifecycle"]["ignore_changes"] == ["git_file_source[0].repo_type", "source_to_build[0].repo_type"]
+
+
+@pytest.mark.parametrize("stack", [*STACKS, "pipeline"])
+def test_requests_of_terraform_name_no_project_that_pays(stack: str, synthesis: Synthesis) -> None:
+    """It takes serviceusage.services.use, which the builds' accounts lack."""
+    (google,) = synthesis.stack(CASE, stack)["provider"]["google"]
+    assert not {"user_project_override", "billing_project"} & google.keys()
+    for path in (ROOT / "cloudbuild").glob("*.yaml"):
+        assert not re.search("USER_PROJECT_OVERRIDE|GOOGLE_BILLING_PROJECT|QUOTA_PROJECT", path.read_text())
 
 
 def test_the_nightly_job_is_in_a_region_with_cloud_scheduler_and_calls_the_trigger_where_that_is(

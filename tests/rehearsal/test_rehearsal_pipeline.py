@@ -11,7 +11,8 @@ import pytest
 import environment
 from cli import main, project
 from cli.playing import world_for
-from cli.rehearse_pipeline import Pipeline, commit_of, with_pipeline
+from cli.rehearse_pipeline import Pipeline
+from cli.rehearsed_commit import commit_of, with_pipeline
 from environment import Environment
 from tests import published
 

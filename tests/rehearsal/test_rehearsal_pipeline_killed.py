@@ -23,7 +23,7 @@ import pytest
 import environment
 from cli import project
 from cli.playing import PROTECTED, Parts, world_for
-from cli.rehearse_pipeline import with_pipeline
+from cli.rehearsed_commit import with_pipeline
 from rehearsal import processes
 from rehearsal.cloudbuild.builds import BUILD
 from rehearsal.cloudbuild.images import Images
@@ -88,9 +88,9 @@ class Deployments:
         self.final = self.cloud()
 
     def _note(self, line: str) -> None:
-        """The count when the build's last step is over: its last writes free its lock, and it ends before more."""
+        """The count when the build's last step is over, without its last: they take away its mark and its lock."""
         if line.startswith("Finished Step #1"):
-            self.writes.append(self.count() - 4)
+            self.writes.append(self.count() - 5)
 
     def person(self, *arguments: str) -> str:
         """What the person who administers the project does with tpuenv; it has to succeed."""
