@@ -29,7 +29,7 @@ def verdict(record: Record | None, now: Changes, *, unfinished: bool) -> Verdict
     if record.not_plannable:
         return Verdict(ask=f"it was not plannable until {record.not_plannable}")
     if record.begun and not unfinished:
-        return Verdict(ask=f"the plan on record (commit {record.commit}) was applied already, and this is another")
+        return Verdict(ask=f"the plan on record (commit {record.commit}) was applied already, and this is another plan")
     found = differences(reviewed=record.changes, now=now, half_done=record.begun)
     if not found:
         return Verdict()

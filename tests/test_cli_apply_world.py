@@ -133,7 +133,7 @@ def test_what_was_put_back_and_changed_by_hand_once_more_is_asked_for_once_more(
         _somebody_changes_the_network(cloud)
         assert cloud.apply("foundation") == 3
         assert "foundation: not reviewed yet: the plan on record (commit" in cloud.text
-        assert ") was applied already, and this is another. The plan above is recorded now" in cloud.text
+        assert ") was applied already, and this is another plan. The plan above is recorded now" in cloud.text
         assert '      routing_mode: "GLOBAL" -> "REGIONAL"' in cloud.text
         assert _network(cloud) == "GLOBAL"
         assert cloud.apply("foundation") == 0
@@ -145,7 +145,7 @@ def test_after_a_destroy_the_same_content_is_asked_for_again(cloud: Cloud) -> No
     assert cloud.apply("foundation") == 0
     assert cloud("destroy", "--confirm", "tpu", "--foundation", "destroy") == 0
     assert cloud.apply("foundation") == 3
-    assert "was applied already, and this is another" in cloud.text
+    assert "was applied already, and this is another plan" in cloud.text
 
 
 def test_after_a_stop_the_rest_is_applied_but_not_what_was_changed_by_hand_meanwhile(cloud: Cloud) -> None:
