@@ -78,7 +78,7 @@ def _mounts(workload: Workload) -> Iterator[Finding]:
         volumes = {each.get("name").text() for each in pods.spec.get("volumes").items()} | _claimed(workload)
         there = ", ".join(sorted(volumes)) or "none"
         for container in (each for key in _CONTAINERS for each in pods.spec.get(key).items()):
-            for mount in container.get("volumeMounts").items():
+            for mount in [*container.get("volumeMounts").items(), *container.get("volumeDevices").items()]:
                 name = mount.get("name")
                 if name.text() and name.text() not in volumes:
                     fix = f"add it to the pod's volumes, of which there are: {there}"
@@ -92,7 +92,7 @@ def _claimed(workload: Workload) -> set[str]:
     return {claim.get("metadata", "name").text() for claim in claims}
 
 
-@BOOK.rule("bad-environment", "ValidateEnv, validateEnvVarValueFrom")
+@BOOK.rule("bad-environment", "ValidateEnv, validateEnvVarValueFrom, ValidateEnvFrom")
 def _environment(workload: Workload) -> Iterator[Finding]:
     for container in _containers(workload):
         for variable in container.get("env").items():
@@ -104,6 +104,10 @@ def _environment(workload: Workload) -> Iterator[Finding]:
                 yield source.path, f"has {len(sources)} sources", "keep one"
             elif sources and variable.get("value").text():
                 yield source.path, "cannot stand beside value", "remove one of the two"
+        for source in container.get("envFrom").items():
+            sources = [key for key in ("configMapRef", "secretRef") if source.get(key).value is not None]
+            if len(sources) != 1:
+                yield source.path, f"has {len(sources)} sources", "name a configMapRef or a secretRef"
 
 
 @BOOK.rule("bad-port", "validateContainerPorts")
@@ -116,7 +120,7 @@ def _ports(workload: Workload) -> Iterator[Finding]:
                 lowest = 0 if number.path.endswith("hostPort") else 1
                 if not lowest <= number.integer(1, lowest=_LOWEST) < 2**16:
                     yield number.path, f"{number.value} is no port", "use 1 to 65535"
-            if protocol.text("TCP") not in ("TCP", "UDP", "SCTP"):
+            if protocol.text() not in ("", "TCP", "UDP", "SCTP"):
                 yield protocol.path, f"{brief(protocol.text())} is no protocol", "use TCP, UDP or SCTP"
             if name.text() and re.fullmatch(_PORT_NAME, name.text()) is None:
                 fix = "use at most 15 lower-case letters, digits and single hyphens, with a letter among them"
@@ -131,9 +135,9 @@ def _settings(workload: Workload) -> Iterator[Finding]:
     for container in _containers(workload):
         pull, message = container.get("imagePullPolicy"), container.get("terminationMessagePolicy")
         security = container.get("securityContext")
-        if pull.text("Always") not in _PULLS:
+        if pull.text() and pull.text() not in _PULLS:
             yield pull.path, f"{brief(pull.text())} is no policy", f"use {', '.join(_PULLS)}"
-        if message.text("File") not in ("File", "FallbackToLogsOnError"):
+        if message.text() not in ("", "File", "FallbackToLogsOnError"):
             yield message.path, f"{brief(message.text())} is no policy", "use File or FallbackToLogsOnError"
         escalates = security.get("allowPrivilegeEscalation")
         if security.get("privileged").flag() and escalates.value is False:
@@ -168,6 +172,17 @@ def _handler(holder: Field) -> Iterator[Finding]:
     if holder.value is not None and len(handlers) != 1:
         what = f"has {' and '.join(handlers) or 'no handler'}"
         yield holder.path, what, "keep one" if handlers else "say what is done, such as exec"
+
+
+@BOOK.rule("unknown-claim", "validateResourceRequirements")
+def _claims(workload: Workload) -> Iterator[Finding]:
+    for pods in templates(workload):
+        there = {claim.get("name").text() for claim in pods.spec.get("resourceClaims").items()}
+        for container in (each for key in _CONTAINERS for each in pods.spec.get(key).items()):
+            for claim in container.get("resources", "claims").items():
+                if claim.get("name").text() not in there:
+                    what = f"the pod has no resource claim '{claim.get('name').text()}'"
+                    yield claim.path, what, "add it to the pod's resourceClaims"
 
 
 @BOOK.rule("bad-resource", "ValidateContainerResourceRequirements")

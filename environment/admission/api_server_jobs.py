@@ -113,7 +113,7 @@ def _failure_policy(workload: Workload) -> Iterator[Finding]:
             yield from _exit_codes(rule.get("onExitCodes"), names)
             for condition in rule.get("onPodConditions").items():
                 status, type_ = condition.get("status"), condition.get("type")
-                if status.text("True") not in _STATUSES:
+                if status.text() and status.text() not in _STATUSES:
                     yield status.path, f"{brief(status.text())} is no status", f"use {', '.join(_STATUSES)}"
                 if type_.value is not None and not is_qualified_name(type_.text()):
                     yield type_.path, f"{brief(type_.text())} is no condition", "name one, such as DisruptionTarget"

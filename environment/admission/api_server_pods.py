@@ -161,7 +161,7 @@ def _names(workload: Workload) -> Iterator[Finding]:
             name = pods.spec.get(key)
             if name.text() and not is_label(name.text()):
                 yield name.path, f"{brief(name.text())} is no name for a host", LABEL_FIX
-        for key in ("serviceAccountName", "nodeName", "priorityClassName", "runtimeClassName"):
+        for key in ("serviceAccountName", "serviceAccount", "nodeName", "priorityClassName", "runtimeClassName"):
             name = pods.spec.get(key)
             if name.text() and not is_subdomain(name.text()):
                 yield name.path, f"{brief(name.text())} is not a name", SUBDOMAIN_FIX
@@ -171,17 +171,17 @@ def _names(workload: Workload) -> Iterator[Finding]:
 def _settings(workload: Workload) -> Iterator[Finding]:
     for pods in templates(workload):
         dns, deadline = pods.spec.get("dnsPolicy"), pods.spec.get("activeDeadlineSeconds")
-        grace, preempts = pods.spec.get("terminationGracePeriodSeconds"), pods.spec.get("preemptionPolicy")
-        if dns.text("Default") not in _DNS:
+        system, preempts = pods.spec.get("os", "name"), pods.spec.get("preemptionPolicy")
+        if dns.text() and dns.text() not in _DNS:
             yield dns.path, f"{brief(dns.text())} is no policy", f"use {', '.join(_DNS)}"
         if dns.text() == "None" and not pods.spec.get("dnsConfig", "nameservers").items():
             yield dns.path, "None needs nameservers in dnsConfig", "add them, or use ClusterFirst"
         if not 1 <= deadline.integer(1, lowest=_LOWEST) < 2**31:
             yield deadline.path, f"{deadline.value} is not between 1 and 2147483647", "change it"
-        if preempts.text("Never") not in ("Never", "PreemptLowerPriority"):
+        if preempts.text() not in ("", "Never", "PreemptLowerPriority"):
             yield preempts.path, f"{brief(preempts.text())} is no policy", "use PreemptLowerPriority or Never"
-        if grace.integer(0, lowest=_LOWEST) < 0:
-            yield grace.path, f"{grace.value} is less than nothing", "set 0 or more"
+        if system.value is not None and system.text() not in ("linux", "windows"):
+            yield system.path, f"{brief(system.text())} is no system", "use linux"
         if pods.spec.get("ephemeralContainers").items():
             yield pods.spec.get("ephemeralContainers").path, "no template has ephemeral containers", "remove them"
 

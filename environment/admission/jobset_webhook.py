@@ -278,6 +278,9 @@ def _claim_mounts(workload: Workload) -> Iterator[Finding]:
 
 @_SCHEMA.rule("volume-claim-namespace", "VolumeClaimPolicy (CEL)", _JOB_SET)
 def _claim_namespaces(workload: Workload) -> Iterator[Finding]:
+    for policy in workload.spec.get("volumeClaimPolicies").items():
+        if policy.get("templates").value is None:
+            yield policy.get("templates").path, "is missing", "add a template"
     for claim in _claims(workload):
         namespace = claim.get("metadata", "namespace")
         if namespace.text():

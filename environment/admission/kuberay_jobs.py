@@ -10,6 +10,7 @@ import yaml
 from environment.admission.kuberay_clusters import LATER
 from environment.admission.manifest import Field, Workload
 from environment.admission.rules import Finding, RuleBook
+from environment.quantity import brief
 
 BOOK = RuleBook(source="KubeRay 1.7.0 ray-operator/controllers/ray/utils/validation.go", later=LATER)
 _SCHEMA = RuleBook(source="KubeRay 1.7.0 ray-operator/apis/ray/v1/rayjob_types.go", rules=BOOK.rules)
@@ -41,6 +42,13 @@ def _times(workload: Workload) -> Iterator[Finding]:
         yield deadline.path, f"{deadline.value} is not over 0", "set 1 or more"
     if _retries(workload) < 0:
         yield spec.get("backoffLimit").path, f"{_retries(workload)} is less than nothing", "set 0 or more"
+
+
+@_SCHEMA.rule("ray-job-numbers", "RayJobSpec", _JOB, later="")
+def _numbers(workload: Workload) -> Iterator[Finding]:
+    for number in (workload.spec.get(key) for key in ("entrypointNumCpus", "entrypointNumGpus")):
+        if number.value is not None and (isinstance(number.value, bool) or not isinstance(number.value, (int, float))):
+            yield number.path, f"{brief(number.value)} is not a number", "write one without quotes"
 
 
 @BOOK.rule("ray-job-retries", "ValidateRayJobSpec", _JOB)
