@@ -43,6 +43,14 @@ _CAPACITY_ORDER = (
     CapacityMode.SPOT,
 )
 
+# Pods that xpk makes name one of these PriorityClasses, by default "medium", and are not made without it (xpk 1.13.1,
+# commands/workload.py). Kueue takes the value for the priority of a job without a label; nodes stop nobody for it.
+_POD_PRIORITIES = {"very-low": 100, "low": 250, "medium": 500, "high": 750, "very-high": 1000}
+
+# Kueue counts no resource whose name begins so. There is room for scratch files on the boot disks, which some of
+# KubeRay's TPU samples ask for.
+UNCOUNTED_PREFIXES = ("ephemeral-storage",)
+
 # https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest
 _PROVISIONING_CLASS = "queued-provisioning.gke.io"
 _PROVISIONING_CONTROLLER = "kueue.x-k8s.io/provisioning-request"
@@ -64,6 +72,7 @@ def queue_objects(environment: Environment) -> tuple[dict[str, Any], ...]:
         *(_provisioning_config(group) for group in queued),
         *(_admission_check(group) for group in queued),
         *(_priority_class(name, value) for name, value in PRIORITIES.items()),
+        *(_pod_priority_class(name, value) for name, value in _POD_PRIORITIES.items()),
         *_cluster_queues(environment),
         *(_local_queue(team) for team in teams),
     )
@@ -104,6 +113,16 @@ def _flavor(name: str, node: NodeCapacity, annotations: dict[str, str], *, spec:
 
 def _priority_class(name: str, value: int) -> dict[str, Any]:
     return _object("WorkloadPriorityClass", {"name": name}, value=value)
+
+
+def _pod_priority_class(name: str, value: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": value,
+        "preemptionPolicy": "Never",
+    }
 
 
 def _provisioning_config(group: PoolGroup) -> dict[str, Any]:

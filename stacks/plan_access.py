@@ -38,6 +38,7 @@ KINDS = {
     "": ("namespaces", "serviceaccounts"),
     API_GROUP: ("roles", "rolebindings", "clusterroles", "clusterrolebindings"),
     "admissionregistration.k8s.io": ("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
+    "scheduling.k8s.io": ("priorityclasses",),
     "kueue.x-k8s.io": (
         "admissionchecks",
         "clusterqueues",

@@ -21,6 +21,7 @@ from environment.names import (
     TEAM_ACCOUNT,
     TEAM_LABEL,
 )
+from environment.queues import UNCOUNTED_PREFIXES
 from stacks.access import Access
 from stacks.base import ClusterUser
 from stacks.charts import LocalChart
@@ -255,6 +256,7 @@ def _kueue_configuration(environment: Environment) -> dict[str, Any]:
         "managedJobsNamespaceSelector": {"matchExpressions": [{"key": TEAM_LABEL, "operator": "Exists"}]},
         "waitForPodsReady": _wait_for_pods_ready(environment),
         "integrations": {"frameworks": FRAMEWORKS},
+        "resources": {"excludeResourcePrefixes": list(UNCOUNTED_PREFIXES)},
         **fair_sharing,
     }
 

@@ -22,6 +22,7 @@ from stacks.drain import Drain
 # Every kind, after the kinds whose objects it names.
 ORDER: dict[str, tuple[str, ...]] = {
     "WorkloadPriorityClass": (),
+    "PriorityClass": (),
     "ResourceFlavor": (),
     "ProvisioningRequestConfig": (),
     "AdmissionCheck": ("ProvisioningRequestConfig",),

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from environment.admission import Explanation, Verdict, explain
 from environment.admission.cluster import read_cluster
+from environment.admission.defaults import with_defaults
 from environment.queues import queue_objects
 from tests.crd_schemas import errors_of
 from tests.loading import loaded
@@ -115,7 +116,9 @@ def test_what_is_wrong_comes_with_what_to_do(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if _case(name)[0]["verdict"] in ("admitted", "waits")])
 def test_the_right_manifests_are_valid_kubernetes_objects(name: str) -> None:
-    assert errors_of(_case(name)[1]) == []
+    """With what the webhooks fill in before the API server looks."""
+    manifest = _case(name)[1]
+    assert errors_of(with_defaults(manifest, manifest["kind"])) == []
 
 
 @pytest.mark.parametrize("name", ["one-team", "two-teams", "mixed", "zones"])
@@ -125,6 +128,7 @@ def test_the_fleets_are_valid_kubernetes_objects(name: str) -> None:
 
 def test_the_first_fleet_is_what_the_default_settings_make() -> None:
     assert _fleet("one-team") == queue_objects(loaded())
+    assert _fleet("large-cpu-nodes") == queue_objects(loaded(CPU_MACHINE_TYPE="n2-standard-16"))
 
 
 def test_the_admission_is_valid_in_a_workload_and_counts_as_in_use() -> None:

@@ -210,6 +210,13 @@ def test_priorities_are_the_five_documented_ones() -> None:
     assert values == {"verylow": 100, "low": 250, "medium": 500, "high": 750, "veryhigh": 1000}
 
 
+def test_pods_may_name_the_priority_classes_that_xpk_writes_and_stop_nobody_on_the_nodes() -> None:
+    classes = _of_kind(queue_objects(DEFAULT), "PriorityClass")
+    values = {each["metadata"]["name"]: each["value"] for each in classes}
+    assert values == {"very-low": 100, "low": 250, "medium": 500, "high": 750, "very-high": 1000}
+    assert {each["preemptionPolicy"] for each in classes} == {"Never"}
+
+
 @given(fleet=FLEETS)
 @settings(max_examples=30)
 def test_the_same_fleet_gives_the_same_objects_and_every_name_once(fleet: Environment) -> None:

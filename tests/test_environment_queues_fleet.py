@@ -209,6 +209,7 @@ def test_every_object_comes_after_those_that_it_names() -> None:
         "ProvisioningRequestConfig",
         "AdmissionCheck",
         "WorkloadPriorityClass",
+        "PriorityClass",
         "ClusterQueue",
         "LocalQueue",
     ]

@@ -125,6 +125,12 @@ def test_kueue_waits_for_pods_as_long_as_their_machines_may_take(tmp_path: Path,
     assert timeouts(with_fleet(tmp_path / "scheduled", MODES)["platform"]) == ("168h", "2h")
 
 
+def test_kueue_does_not_count_room_on_disks_which_no_queue_has_quota_of(synthesis: Synthesis) -> None:
+    (values,) = json.loads(synthesis.text("default", "platform"))["resource"]["helm_release"]["kueue"]["values"]
+    configuration = json.loads(json.loads(values)["managerConfig"]["controllerManagerConfigYaml"])
+    assert configuration["resources"] == {"excludeResourcePrefixes": ["ephemeral-storage"]}
+
+
 def test_members_reach_the_cluster_and_kubernetes_decides_the_rest(synthesis: Synthesis) -> None:
     members = {
         f"{member.kind.value}:{member.email}"

@@ -18,6 +18,7 @@ from environment.admission.manifest import (
     Workload,
 )
 from environment.admission.result import Reason
+from environment.queues import UNCOUNTED_PREFIXES
 
 # What KubeRay gives the containers it adds: the job's submitter, the autoscaler, the Redis clean-up (ray-operator
 # 1.7.0). Kueue counts them as well.
@@ -165,6 +166,7 @@ def pod_requests(spec: Field) -> dict[str, Fraction]:
     return {
         name: Fraction(ceil(number * 1000), 1000) if name == "cpu" else Fraction(ceil(number))
         for name, number in total.items()
+        if not name.startswith(UNCOUNTED_PREFIXES)
     }
 
 

@@ -190,7 +190,7 @@ def explain(api: Api, job: Object) -> admission.Explanation:
 
 def admission_objects(api: Api) -> list[Object]:
     """What `environment.admission` wants to see of the cluster."""
-    wanted = ("Namespace", "ResourceFlavor", "ClusterQueue", "LocalQueue", "WorkloadPriorityClass")
+    wanted = ("Namespace", "ResourceFlavor", "ClusterQueue", "LocalQueue", "WorkloadPriorityClass", "PriorityClass")
     return [
         item
         for item in api.everything()
