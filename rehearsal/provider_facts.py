@@ -25,6 +25,7 @@ class Facts:
     replaces        attributes whose change replaces the resource (`ForceNew`)
     count_replaces  blocks whose number does; what is in them does not (hashicorp/terraform-plugin-sdk issue 1314)
     computed_blocks blocks that the server decides where nobody wrote one
+    from_provider   attributes that are planned from the settings of the provider where nobody set them
     defaults        what an attribute is that nobody set
     sensitive       attributes that Terraform does not show; a state that does not say so is planned to be updated
     forms           attributes that the state has in a form of their own (`StateFunc`): "upper" for capitals
@@ -37,6 +38,7 @@ class Facts:
     count_replaces: tuple[str, ...] = ()
     computed_blocks: tuple[str, ...] = ()
     sensitive: tuple[str, ...] = ()
+    from_provider: tuple[str, ...] = ()
     defaults: Mapping[str, Value] = field(default_factory=dict)
     forms: Mapping[str, str] = field(default_factory=dict)
     never_sent: tuple[str, ...] = ()

@@ -123,8 +123,9 @@ class GoogleKind:
 
     def plan(self, client: Client, block: Block, prior: Attributes | None, planned: Attributes) -> Attributes:
         out = dict(planned)
-        if "project" in block.attributes and isinstance(out["project"], Unknown):
-            out["project"] = client.settings.get("project") or UNKNOWN
+        for name in facts_of(self.type_).from_provider:
+            if isinstance(out[name], Unknown):
+                out[name] = client.settings.get(name) or UNKNOWN
         if self.labels in out and "effective_labels" in block.attributes:
             out.update(_labels(client, prior, out.get(self.labels)))
         for name, value in self.known(client, out).items():

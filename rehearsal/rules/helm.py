@@ -75,7 +75,10 @@ class Release:
             if isinstance(out.get(name), Unknown):
                 out[name] = value
         if is_known(out["chart"]) and is_known(out.get("repository")):
-            _chart(client, out)
+            chart = _chart(client, out)
+            out["version"] = chart.version if isinstance(out["version"], Unknown) else out["version"]
+        if isinstance(out["description"], Unknown):
+            out["description"] = None if prior is None else prior["description"]
         out |= {"status": "deployed", "manifest": None, "resources": None}
         if prior is not None and not planning.same(block, prior, out):
             out |= {"metadata": UNKNOWN, "id": UNKNOWN}

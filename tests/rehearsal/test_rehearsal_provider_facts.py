@@ -29,7 +29,7 @@ def test_every_path_of_the_facts_is_in_the_schema(type_: str) -> None:
     block = schemas_of(type_.split("_")[0], CACHE).resources[type_]
     known, facts = set(_paths(block, "")), FACTS[type_]
     paths = {*facts.replaces, *facts.count_replaces, *facts.defaults, *facts.forms, *facts.never_sent}
-    paths |= {*facts.computed_blocks, *facts.sensitive}
+    paths |= {*facts.computed_blocks, *facts.sensitive, *facts.from_provider}
     assert {path for path in paths if not _is_in(path, known)} == set()
 
 
