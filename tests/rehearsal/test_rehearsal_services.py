@@ -17,7 +17,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "google_cloudbuild_trigger": {"location": "us-east5", "filename": "plan.yaml", "webhook_config": [{"secret": "s"}]},
     "google_cloudbuild_worker_pool": {"name": "private", "location": "us-east5"},
     "google_cloudbuildv2_connection": CONNECTION,
-    "google_cloud_scheduler_job": {"name": "nightly", "region": "us-east5", "schedule": "0 4 * * *"},
+    "google_cloud_scheduler_job": {"name": "nightly", "region": "us-central1", "schedule": "0 4 * * *"},
     "google_logging_metric": {"name": "errors", "filter": "severity>=ERROR"},
     "google_logging_project_sink": {"name": "all", "destination": "storage.googleapis.com/logs"},
     "google_monitoring_notification_channel": {"type": "email", "labels": {"email_address": "a@example.com"}},
