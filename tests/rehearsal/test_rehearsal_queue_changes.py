@@ -19,7 +19,7 @@ from rehearsal.kubernetes.api import Api
 from rehearsal.rules.gke import CLUSTER
 from rehearsal.world import ROOT
 from tests.rehearsal.conftest import FLEET
-from tests.rehearsal.deployed import admitted, submit, workloads
+from tests.rehearsal.deployed import admitted, workloads
 from tests.rehearsal.ground import Ground, ground_of
 from tests.synthesis import HERE
 
@@ -79,6 +79,15 @@ def queues_before(ground: Ground) -> str:
     return now
 
 
+def submit_as_before(api: Api, ground: Ground) -> None:
+    """hello-tpu of every team, for every pool group, with the toleration that the old queues asked for."""
+    for path in sorted((ground.world.output / "manifests").rglob("*.yaml")):
+        job_set = yaml.safe_load(path.read_text(encoding="utf-8"))
+        pod = job_set["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+        pod["tolerations"] = [{"key": "google.com/tpu", "operator": "Exists"}]
+        api.create(job_set)
+
+
 def ordinary(namespace: str) -> Object:
     """A JobSet as Google's documentation writes it: chips and selectors, no toleration, no cores."""
     container = {"name": "a", "image": "a", "resources": {"limits": {"google.com/tpu": 4}}}
@@ -98,7 +107,7 @@ def test_an_upgrade_from_queues_of_one_resource_group_stops_nothing_that_runs(tm
         now = queues_before(ground)
         ground.deploy()
         api = api_of(ground)
-        submit(api, ground.world.output)
+        submit_as_before(api, ground)
         api.create(ordinary("research"))
         running = admitted(api)
         assert len(running) == 8
