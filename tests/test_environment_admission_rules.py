@@ -86,7 +86,7 @@ def test_one_mistake_does_not_hide_the_others() -> None:
     manifest["spec"]["coordinator"] = {"replicatedJob": "nobody"}
     job["replcas"] = 1
     job["template"]["spec"]["parallelism"] = job["template"]["spec"]["completions"] = 2
-    job["template"]["spec"]["template"]["spec"]["priorityClassName"] = "high"
+    job["template"]["spec"]["template"]["spec"]["priorityClassName"] = "urgent"
     found = explain(fleet(), manifest)
     assert found.verdict == Verdict.REFUSED
     assert sorted(codes_of(found)) == [
