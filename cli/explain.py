@@ -47,6 +47,7 @@ def explain(terraform_output: str) -> str | None:
         _no_plugin(flat),
         _not_empty(flat),
         _in_use(flat),
+        _other_slice(flat),
         _exists(flat),
         _gate_closed(flat),
         *_not_drained(flat),
@@ -240,6 +241,22 @@ def _in_use(flat: str) -> str | None:
             "If this was a destroy, destroy what uses it first: `tpuenv destroy` without a name of a stack keeps the "
             "order, and what was made by hand goes by hand.",
         ]
+    )
+
+
+def _other_slice(flat: str) -> str | None:
+    """Only where the shape of a group is new in the state are its pools not replaced with it: docs/changes.md."""
+    words = (
+        r"is not a valid size of TPU pod slice|Machine type of a TPU node pool cannot be updated|in the gang mode of"
+    )
+    if "Error updating NodePool" not in flat or not re.search(words, flat):
+        return None
+    pools = dict.fromkeys(re.findall(r"with (google_container_node_pool\.[\w-]+)", flat)) or {"ADDRESS": None}
+    replace = " ".join(f"-replace={pool}" for pool in pools)
+    return (
+        "Another slice: Google cannot make it of a node pool that exists, and left the pool as it was. This replaces "
+        "it, and stops what runs on it:\n"
+        f"  terraform -chdir=cdktf.out/stacks/tpu-node-pools apply {replace}"
     )
 
 

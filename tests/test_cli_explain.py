@@ -131,6 +131,23 @@ def test_a_network_in_use_says_what_uses_it_and_which_settings_to_put_back() -> 
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        "Node count 8 is not a valid size of TPU pod slice with topology 4x4; it must be 4.",
+        "Machine type of a TPU node pool cannot be updated from ct6e-standard-4t to ct5p-hightpu-4t.",
+        "Google Compute Engine: Invalid value for field 'resource.resizeBy': '8'. Requested invalid target size '8' "
+        "for a Managed Instance Group in the gang mode of size '4'. Should be equal to the gang size.",
+    ],
+)
+def test_a_slice_that_cannot_become_another_says_what_replaces_it(words: str) -> None:
+    line = f"Error updating NodePool: googleapi: Error 400: {words}, badRequest"
+    said = explain(in_cdktf("tpu-node-pools", line, "", "with google_container_node_pool.tpu-0,"))
+    assert said is not None
+    assert said.endswith("tpu-node-pools apply -replace=google_container_node_pool.tpu-0")
+    assert explain(in_cdktf("tpu-node-pools", line.replace("updating", "creating"))) is None
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "Error creating Network: googleapi: Error 409: The resource 'projects/p/global/networks/n' already exists, "
