@@ -6,6 +6,7 @@ import json
 import re
 import tempfile
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -54,7 +55,7 @@ class Described:
     def synthesize(self, folder: Path) -> Path:
         """Stacks and manifests in `folder`."""
         versions = {f"{chart.upper()}_VERSION": version for chart, version in self.charts.items()}
-        with mock.patch.multiple("stacks.platform", **versions) if versions else mock.MagicMock():
+        with mock.patch.multiple("stacks.platform", **versions) if versions else nullcontext():
             return synthesize(self.environment(), folder)
 
 
