@@ -1,7 +1,7 @@
 # Every target first installs what it needs into .venv, once (setup/). `make` alone lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup rehearse rehearse-pipeline test test-slow test-killed lint types bench test-providers snapshots clean
+.PHONY: help setup rehearse rehearse-pipeline test test-slow test-killed lint types bench test-providers test-cluster snapshots clean
 # One thing at a time: the targets share one environment, and two cores.
 .NOTPARALLEL:
 
@@ -40,7 +40,10 @@ test-killed: setup  ## Deploy builds ended half-way at ten moments, by TERM and 
 	@$(python) -m pytest -m slow tests/rehearsal/test_rehearsal_pipeline_killed.py
 
 test-providers: setup  ## init, validate, plan with the real Terraform providers, and compare, where they can be had
-	@$(python) -m pytest -m providers -rs
+	@$(python) -m pytest -m providers
+
+test-cluster: setup  ## What needs an API server, against the empty cluster that KUBECONFIG names: it is left as it was
+	@$(python) -m pytest -m cluster tests/cluster
 
 snapshots: setup  ## Accept what the stacks synthesize now, and write the README's tables; read the diff before committing
 	@$(python) -m pytest tests/test_stacks_snapshots.py --snapshot-update

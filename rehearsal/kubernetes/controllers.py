@@ -171,8 +171,8 @@ def _admit_once(api: Api) -> bool:
                     _evict(api, other, "Preempted")
             stopped, explanation = True, explain(api, job)
         if explanation.verdict is admission.Verdict.ADMITTED:
-            condition = {"type": "Admitted", "status": "True", "reason": "Admitted"}
-            workload["status"] = {"admission": explanation.admission(), "conditions": [condition]}
+            conditions = [{"type": type_, "status": "True", "reason": type_} for type_ in ("QuotaReserved", "Admitted")]
+            workload["status"] = {"admission": explanation.admission(), "conditions": conditions}
         else:
             words = "; ".join(reason.what for reason in explanation.reasons)
             workload["status"] = {"conditions": [{"type": "QuotaReserved", "status": "False", "message": words}]}
@@ -208,7 +208,14 @@ def _new_workload(api: Api, job: Object, priority: int) -> Object:
             "namespace": metadata["namespace"],
             "creationTimestamp": metadata.get("creationTimestamp"),
             "finalizers": [IN_USE],
-            "ownerReferences": [{"apiVersion": job["apiVersion"], "kind": job["kind"], "name": metadata["name"]}],
+            "ownerReferences": [
+                {
+                    "apiVersion": job["apiVersion"],
+                    "kind": job["kind"],
+                    "name": metadata["name"],
+                    "uid": metadata.get("uid", ""),
+                }
+            ],
         },
         "spec": {"queueName": _managed_queue(api, job), "priority": priority},
         "status": {},

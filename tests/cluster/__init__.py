@@ -1,0 +1,1 @@
+"""What only an API server can prove: `make test-cluster`, against the cluster that KUBECONFIG names."""

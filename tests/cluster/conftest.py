@@ -1,0 +1,91 @@
+"""The cluster of KUBECONFIG, with Kueue and JobSet in it, for as long as the tests run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+import environment
+from environment import Environment
+from environment.names import CPU_GROUP, JOBSET_NAMESPACE, KUEUE_NAMESPACE, POOL_GROUP_LABEL
+from tests.admission_cases import CASES
+from tests.cluster.api import ApiServer, until
+from tests.cluster.ground import CannotUse, can_run_pods, reached, refuse_a_cluster_in_use, what_is_ours
+from tests.cluster.lab import CONTROLLERS, Terraform, for_a_lab
+from tests.synthesis import read_stack, synthesize
+
+# Read before tests/conftest.py takes what leads to a cluster out of the environment of every test.
+KUBECONFIG = os.environ.get("KUBECONFIG", "")
+
+VARS = """\
+PROJECT_ID=my-project
+PROJECT_NUMBER=123456789012
+DELETION_PROTECTION=false
+RBAC_SECURITY_GROUP=gke-security-groups@example.com
+BUILD_REPOSITORY=projects/my-project/locations/us-east5/connections/github/repositories/tpu-environment
+BUILDER_IMAGE=us-east5-docker.pkg.dev/my-project/tpu-images/builder@sha256:{digest}
+"""
+FLEET = """\
+tpu_pools: {dev: {type: v6e-16, slices: 2}, serve: {type: v6e-8, slices: 2}}
+teams:
+  research: {share: 1, members: [alice@example.com, "group:research@example.com"]}
+  serving: {share: 1, members: [carol@example.com]}
+"""
+
+
+@pytest.fixture(scope="session")
+def described(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """Two teams with people, a group, and a pipeline whose plans read the cluster."""
+    folder = tmp_path_factory.mktemp("described")
+    (folder / "vars.env").write_text(VARS.format(digest="0" * 64))
+    (folder / "fleet.yaml").write_text(FLEET)
+    return environment.load(folder / "vars.env", {}, fleet=folder / "fleet.yaml")
+
+
+@pytest.fixture(scope="session")
+def synthesized(described: Environment, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return synthesize(described, tmp_path_factory.mktemp("synthesized"))
+
+
+@pytest.fixture(scope="session")
+def api(described: Environment) -> Iterator[ApiServer]:
+    """A cluster without anything of ours, before and after."""
+    namespaces = {team.name for team in described.teams}
+    for path in (CASES / "fleets").glob("*.yaml"):
+        objects = yaml.safe_load_all(path.read_text(encoding="utf-8"))
+        namespaces |= {each["metadata"]["namespace"] for each in objects if each["kind"] == "LocalQueue"}
+    try:
+        with reached(KUBECONFIG) as server:
+            refuse_a_cluster_in_use(server, namespaces)
+            yield server
+            until("everything to be deleted", lambda: True if not what_is_ours(server, namespaces) else None)
+    except CannotUse as error:
+        pytest.exit(str(error), returncode=2)
+
+
+@pytest.fixture(scope="session")
+def controllers(api: ApiServer, synthesized: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Kueue and JobSet: those that are there, else those of the stack `platform`, with its values."""
+    if api.serves("ClusterQueue") and api.serves("JobSet"):
+        yield
+        return
+    nodes = [node["metadata"]["name"] for node in api.list("Node")]
+    if not can_run_pods(api):
+        pytest.exit("the cluster has neither Kueue and JobSet nor a node that could run them", returncode=2)
+    for node in nodes:
+        api.merge("Node", node, {"metadata": {"labels": {POOL_GROUP_LABEL: CPU_GROUP}}})
+    platform = read_stack(synthesized, "platform")
+    others = [f"{type_}.{id_}" for type_, by_id in platform["resource"].items() for id_ in by_id]
+    stack = for_a_lab(platform, api.address, without=[each for each in others if each not in CONTROLLERS])
+    terraform = Terraform(tmp_path_factory.mktemp("controllers") / "stack", stack, assets=Path())
+    terraform.apply()
+    yield
+    terraform.destroy()
+    for name in (JOBSET_NAMESPACE, KUEUE_NAMESPACE):
+        api.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    for node in nodes:
+        api.merge("Node", node, {"metadata": {"labels": {POOL_GROUP_LABEL: None}}})

@@ -1,0 +1,206 @@
+"""The cluster's objects, made by the real provider: they stay, keep their promises, and go with jobs running."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from environment import Environment
+from environment.names import LOCAL_QUEUE
+from stacks.charts import CHARTS
+from tests.cluster.api import ApiServer, Object, Refused, until
+from tests.cluster.ground import can_run_pods
+from tests.cluster.lab import CONTROLLERS, Terraform, for_a_lab, releases_of_local_charts
+from tests.cluster.outcome import ADMITTED, Outcome, outcome_of
+from tests.synthesis import read_stack
+
+pytestmark = pytest.mark.cluster
+
+ALICE, CAROL, STRANGER = "alice@example.com", "carol@example.com", "mallory@example.com"
+GROUP = "research@example.com"
+JOBS = ("jobs.batch", "jobsets.jobset.x-k8s.io", "rayjobs.ray.io", "rayclusters.ray.io")
+CHANGES = ("create", "update", "patch", "delete")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployed:
+    api: ApiServer
+    output: Path
+    stacks: dict[str, Terraform]
+    teams: tuple[str, ...]
+    runs_pods: bool
+
+    def submit(self) -> list[Object]:
+        """One slice's job of every team."""
+        jobs = []
+        for team in self.teams:
+            path = sorted((self.output / "manifests" / team).rglob("hello-tpu.yaml"))[0]
+            jobs.append(self.api.create(yaml.safe_load(path.read_text(encoding="utf-8"))))
+        return jobs
+
+    def admitted(self, job: Object) -> bool:
+        found = until("Kueue to decide", lambda: outcome_of(self.api, job))
+        return found.kind == ADMITTED
+
+    def drain(self, team: str) -> subprocess.CompletedProcess[str]:
+        """The program that Helm runs as a Job before a queue goes."""
+        values = json.dumps({"clusterQueue": team, "limitSeconds": 280})
+        return subprocess.run(
+            [sys.executable, str(CHARTS / "drain" / "files" / "drain.py")],
+            env={**os.environ, "KUBERNETES_API": self.api.address, "VALUES": values},
+            capture_output=True,
+            text=True,
+        )
+
+
+@pytest.fixture(scope="module")
+def deployed(
+    api: ApiServer,
+    controllers: None,
+    described: Environment,
+    synthesized: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Deployed]:
+    """`platform` and `queues`. Where no pod can run, without the charts whose programs are Jobs in the cluster."""
+    runs_pods = can_run_pods(api)
+    stacks = {}
+    try:
+        for name in ("platform", "queues"):
+            stack = read_stack(synthesized, name)
+            left_out = [*CONTROLLERS, *([] if runs_pods else releases_of_local_charts(stack))]
+            stacks[name] = Terraform(
+                tmp_path_factory.mktemp("stacks") / name,
+                for_a_lab(stack, api.address, without=left_out),
+                assets=synthesized / "stacks" / name / "assets",
+            )
+            stacks[name].apply()
+        teams = tuple(team.name for team in described.teams)
+        yield Deployed(api=api, output=synthesized, stacks=stacks, teams=teams, runs_pods=runs_pods)
+    finally:
+        for team in described.teams if not runs_pods else ():
+            for each in api.list("ClusterQueue"):
+                if each["metadata"]["name"] == team.name:
+                    api.merge("ClusterQueue", team.name, {"spec": {"stopPolicy": "HoldAndDrain"}})
+        for name in reversed([*stacks]):
+            stacks[name].destroy()
+
+
+@pytest.mark.parametrize("stack", ["platform", "queues"])
+def test_what_was_applied_plans_empty_the_second_time(deployed: Deployed, stack: str) -> None:
+    assert deployed.stacks[stack].changes() == ""
+
+
+def tpu_pod(labels: dict[str, str]) -> Object:
+    container = {"name": "a", "image": "a", "resources": {"limits": {"google.com/tpu": "4"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "by-hand", "namespace": "research", "labels": labels},
+        "spec": {"containers": [container]},
+    }
+
+
+def test_a_tpu_pod_that_kueue_did_not_admit_is_refused(deployed: Deployed) -> None:
+    with pytest.raises(Refused, match="must come from a job that Kueue admitted"):
+        deployed.api.create(tpu_pod({}), dry_run=True)
+    deployed.api.create(tpu_pod({"kueue.x-k8s.io/podset": "slice"}), dry_run=True)
+
+
+@pytest.mark.parametrize(("user", "groups"), [(ALICE, ()), ("bob@example.com", (GROUP,))], ids=["person", "of a group"])
+def test_a_member_works_in_the_own_namespace(deployed: Deployed, user: str, groups: tuple[str, ...]) -> None:
+    def may(verb: str, resource: str, namespace: str = "research") -> bool:
+        return deployed.api.may(verb, resource, user=user, groups=groups, namespace=namespace)
+
+    assert all(may(verb, resource) for resource in (*JOBS, "configmaps", "services") for verb in CHANGES)
+    assert all(may("get", resource) for resource in ("pods", "pods/log", "events", "workloads.kueue.x-k8s.io"))
+    assert may("create", "pods/exec") and may("create", "pods/portforward")
+    assert all(may("list", kind, "") for kind in ("clusterqueues.kueue.x-k8s.io", "resourceflavors.kueue.x-k8s.io"))
+
+
+@pytest.mark.parametrize(("user", "groups"), [(ALICE, ()), ("bob@example.com", (GROUP,))], ids=["person", "of a group"])
+def test_a_member_goes_round_no_queue_and_sees_no_other_team(
+    deployed: Deployed, user: str, groups: tuple[str, ...]
+) -> None:
+    def may(verb: str, resource: str, namespace: str = "research") -> bool:
+        return deployed.api.may(verb, resource, user=user, groups=groups, namespace=namespace)
+
+    kept = (
+        "pods",
+        "localqueues.kueue.x-k8s.io",
+        "workloads.kueue.x-k8s.io",
+        "serviceaccounts",
+        "roles.rbac.authorization.k8s.io",
+    )
+    assert not any(may(verb, resource) for resource in kept for verb in CHANGES)
+    queues = ("clusterqueues.kueue.x-k8s.io", "resourceflavors.kueue.x-k8s.io", "namespaces", "nodes")
+    assert not any(may(verb, resource, "") for resource in queues for verb in CHANGES)
+    assert not any(may("get", resource, "serving") for resource in (*JOBS, "pods", "pods/log", "secrets"))
+    assert not may("create", "pods/exec", "serving")
+
+
+def test_who_is_no_member_may_nothing(deployed: Deployed) -> None:
+    for resource in (*JOBS, "pods", "clusterqueues.kueue.x-k8s.io"):
+        assert not deployed.api.may("list", resource, user=STRANGER, namespace="research")
+    assert deployed.api.may("list", JOBS[0], user=CAROL, namespace="serving")
+    assert not deployed.api.may("list", JOBS[0], user=CAROL, namespace="research")
+
+
+def test_the_plan_account_reads_what_the_stacks_made_and_changes_nothing(
+    deployed: Deployed, described: Environment
+) -> None:
+    account = described.names.account_email(described.names.plan_account)
+    assert deployed.api.may("get", "clusterqueues.kueue.x-k8s.io", user=account)
+    assert not any(deployed.api.may(verb, "clusterqueues.kueue.x-k8s.io", user=account) for verb in CHANGES)
+    assert not deployed.api.may("get", "secrets", user=account, namespace="research")
+
+
+def test_a_ready_manifest_is_admitted_in_the_queue_of_its_team(deployed: Deployed) -> None:
+    for job in deployed.submit():
+        assert deployed.admitted(job)
+        deployed.api.delete(job)
+
+
+def test_a_job_that_names_no_queue_is_in_the_default_one(deployed: Deployed) -> None:
+    manifest = yaml.safe_load(
+        sorted((deployed.output / "manifests" / "research").rglob("hello-tpu.yaml"))[0].read_text()
+    )
+    del manifest["metadata"]["labels"]
+    job = deployed.api.create(manifest)
+    assert deployed.admitted(job)
+    kept = deployed.api.get("JobSet", job["metadata"]["name"], "research") or {}
+    assert kept["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == LOCAL_QUEUE
+    deployed.api.delete(job)
+
+
+def test_a_drain_ends_with_jobs_admitted_and_the_next_deploy_opens_the_queue_again(deployed: Deployed) -> None:
+    research, serving = deployed.submit()
+    assert deployed.admitted(research) and deployed.admitted(serving)
+    done = deployed.drain("research")
+    assert done.returncode == 0, done.stdout
+    assert deployed.admitted(serving)
+    stopped = outcome_of(deployed.api, research)
+    assert isinstance(stopped, Outcome) and stopped.kind != ADMITTED
+    assert deployed.stacks["queues"].changes() != ""
+    deployed.stacks["queues"].apply()
+    until("the job to be admitted again", lambda: deployed.admitted(research) or None)
+    for job in (research, serving):
+        deployed.api.delete(job)
+
+
+def test_a_destroy_ends_with_jobs_admitted(deployed: Deployed) -> None:
+    jobs = deployed.submit()
+    assert all(deployed.admitted(job) for job in jobs)
+    if not deployed.runs_pods:
+        assert [deployed.drain(team).returncode for team in deployed.teams] == [0, 0]
+    for name in ("queues", "platform"):
+        deployed.stacks[name].destroy()
+    assert deployed.api.list("ClusterQueue") == []
+    assert not {each["metadata"]["name"] for each in deployed.api.list("Namespace")} & {*deployed.teams}
