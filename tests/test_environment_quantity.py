@@ -64,8 +64,9 @@ def test_following_the_advice_always_fits(pods: int, resource: str, excess: int,
     objects = fleet()
     for each in objects:
         if each["kind"] == "ClusterQueue":
-            quotas = each["spec"]["resourceGroups"][0]["flavors"][0]["resources"]
-            quotas[0]["nominalQuota"], quotas[1]["nominalQuota"] = f"{5 * 10**9 - used}n", str(20 * 10**9 - used)
+            (group,) = (one for one in each["spec"]["resourceGroups"] if one["coveredResources"] == ["cpu", "memory"])
+            cores, memory = group["flavors"][0]["resources"]
+            cores["nominalQuota"], memory["nominalQuota"] = f"{5 * 10**9 - used}n", str(20 * 10**9 - used)
     too_much = _job(pods=pods, resource=resource, each=str(excess))
     found = explain(objects, too_much)
     assert found.verdict == Verdict.NEVER
