@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Collection, Mapping
@@ -15,25 +15,30 @@ from tests.cluster.ground import CannotUse
 
 CONTROLLERS = ("helm_release.jobset", "helm_release.kueue")
 
+# What a data source of Google's would say: ids and numbers.
+_OF_GOOGLE = re.compile(r"\$\{data\.google_[^}]+\}")
+_NUMBER = "123456789012345678901"
+
 Stack = dict[str, Any]
 
 
 def for_a_lab(stack: Mapping[str, Any], address: str, *, without: Collection[str] = ()) -> Stack:
     """A synthesized stack with its state in its folder, whose providers reach the cluster at `address`.
 
-    Without Google's resources and data sources, and `without` others, by their addresses: nothing depends on them then.
+    Without Google's resources, and `without` others, by their addresses: nothing depends on them then. For what Google's
+    data sources would say there is a number.
     """
-    out: Stack = copy.deepcopy(dict(stack))
+    out: Stack = json.loads(_OF_GOOGLE.sub(_NUMBER, json.dumps(stack)))
     out["provider"] = {"kubernetes": [{"host": address}], "helm": [{"kubernetes": {"host": address}}]}
     out["terraform"]["backend"] = {"local": {}}
     out["terraform"]["required_providers"].pop("google", None)
     out.pop("data", None)
     out.pop("output", None)
     kept: dict[str, dict[str, Any]] = {}
-    for type_, by_id in stack.get("resource", {}).items():
+    for type_, by_id in out.get("resource", {}).items():
         for id_, resource in by_id.items():
             if not type_.startswith("google_") and f"{type_}.{id_}" not in without:
-                kept.setdefault(type_, {})[id_] = copy.deepcopy(resource)
+                kept.setdefault(type_, {})[id_] = resource
     there = {f"{type_}.{id_}" for type_, by_id in kept.items() for id_ in by_id}
     for by_id in kept.values():
         for resource in by_id.values():

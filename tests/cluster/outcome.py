@@ -8,13 +8,13 @@ from typing import Any
 
 from tests.cluster.api import ApiServer, Object, Refused
 
-ADMITTED, PENDING, REFUSED = "admitted", "pending", "refused"
+ADMITTED, PENDING, REFUSED, NOT_QUEUED = "admitted", "pending", "refused", "not queued"
 
 # What our verdicts are in Kueue's terms: a job that can never start waits there for ever, or was refused at once.
 MEANT: Mapping[str, tuple[str, ...]] = {
     "admitted": (ADMITTED,),
     "waits": (PENDING,),
-    "never": (PENDING, REFUSED),
+    "never": (PENDING, REFUSED, NOT_QUEUED),
     "refused": (REFUSED,),
 }
 
@@ -30,6 +30,7 @@ STRICTER_THAN_KUEUE: Mapping[str, str] = {
     "no-completions": "GKE's webhook and libtpu",
     "no-image": "the API server refuses the pods",
     "no-pods": "KubeRay makes none",
+    "no-such-node": "the scheduler",
     "no-pool-group": "the pods of one slice land on nodes of another",
     "node-too-small": "the scheduler",
     "not-indexed": "GKE's webhook and libtpu",
@@ -50,6 +51,10 @@ class Outcome:
 def expected(answer: Object) -> tuple[str, ...]:
     """What Kueue may do with the job of an answer of tests/admission."""
     reasons = answer.get("reasons", [])
+    if answer.get("queued") is False:
+        return (NOT_QUEUED,)
+    if reasons == ["preempts"]:
+        return (ADMITTED,)  # it waits until the others are stopped
     if answer["verdict"] == "never" and reasons and all(each in STRICTER_THAN_KUEUE for each in reasons):
         return (ADMITTED,)
     return MEANT[answer["verdict"]]

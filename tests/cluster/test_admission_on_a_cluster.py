@@ -12,7 +12,7 @@ import yaml
 from environment.names import TEAM_LABEL
 from tests.admission_cases import CASES, fleet
 from tests.cluster.api import KUEUE, ApiServer, Object, until
-from tests.cluster.outcome import ADMITTED, PENDING, Outcome, expected, outcome_of, submitted
+from tests.cluster.outcome import ADMITTED, NOT_QUEUED, Outcome, expected, outcome_of, submitted
 
 pytestmark = pytest.mark.cluster
 
@@ -69,6 +69,7 @@ def test_kueue_does_what_the_answer_says(queues: ApiServer, name: str) -> None:
         made = submitted(queues, manifest)
         found = made if isinstance(made, Outcome) else _decided(queues, expected(answer), made)
         assert found.kind in expected(answer), found
+        assert [_full_name(each) for each in holders if _stopped(queues, each)] == answer.get("preempts", [])
         if answer["verdict"] == "admitted" and "flavors" in answer:
             assert dict(found.flavors) == {pod_set: flavor for pod_set, flavor in answer["flavors"].items() if flavor}
     finally:
@@ -87,13 +88,22 @@ def _decided(api: ApiServer, meant: tuple[str, ...], job: Object) -> Outcome:
     later = _later(api)
     try:
         until("Kueue to admit a later job", lambda: _admitted(outcome_of(api, later)))
-        return outcome_of(api, job) or Outcome(kind=PENDING, message="Kueue keeps no Workload for it")
+        return outcome_of(api, job) or Outcome(kind=NOT_QUEUED)
     finally:
         api.delete(later)
 
 
 def _admitted(outcome: Outcome | None) -> Outcome | None:
     return outcome if outcome and outcome.kind == ADMITTED else None
+
+
+def _stopped(api: ApiServer, holder: Object) -> bool:
+    found = outcome_of(api, holder) if holder["kind"] == "Job" else None
+    return found is not None and found.kind != ADMITTED
+
+
+def _full_name(job: Object) -> str:
+    return f"{job['metadata'].get('namespace', '')}/{job['metadata']['name']}"
 
 
 def _later(api: ApiServer) -> Object:

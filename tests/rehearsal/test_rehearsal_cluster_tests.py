@@ -110,6 +110,7 @@ def test_a_stack_for_a_lab_has_nothing_of_googles_and_depends_on_nothing_that_is
         if not (address := f"{type_}.{id_}").startswith("google_") and address not in (*CONTROLLERS, *charts)
     }
     assert "google" not in lab["terraform"]["required_providers"]
+    assert "data.google" not in str(lab)
     for by_id in lab["resource"].values():
         for resource in by_id.values():
             assert {*resource.get("depends_on", [])} <= there
