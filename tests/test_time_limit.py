@@ -38,8 +38,9 @@ def test_that_interrupts():
 def run(folder: Path, test: str, *, limit: float, ignoring: bool = False) -> subprocess.CompletedProcess[str]:
     """A pytest of its own, with this project's conftest; `ignoring` SIGINT as in the background of a script."""
     (folder / "test_it.py").write_text(test)
-    (folder / "conftest.py").write_text("from tests.conftest import *\n")
-    (folder / "pytest.ini").write_text(f"[pytest]\npythonpath = {ROOT} {ROOT / 'tests'}\nmarkers = slow\n")
+    places = [str(ROOT), str(ROOT / "tests")]
+    (folder / "conftest.py").write_text(f"import sys\nsys.path[:0] = {places}\nfrom tests.conftest import *\n")
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers = slow\n")
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout", str(limit), str(folder)],
         cwd=folder,

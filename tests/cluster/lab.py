@@ -25,8 +25,8 @@ Stack = dict[str, Any]
 def for_a_lab(stack: Mapping[str, Any], address: str, *, without: Collection[str] = ()) -> Stack:
     """A synthesized stack with its state in its folder, whose providers reach the cluster at `address`.
 
-    Without Google's resources, and `without` others, by their addresses: nothing depends on them then. For what Google's
-    data sources would say there is a number.
+    Without Google's resources, and `without` others, by their addresses: nothing depends on them then. What Google's
+    data sources would say is a number.
     """
     out: Stack = json.loads(_OF_GOOGLE.sub(_NUMBER, json.dumps(stack)))
     out["provider"] = {"kubernetes": [{"host": address}], "helm": [{"kubernetes": {"host": address}}]}
