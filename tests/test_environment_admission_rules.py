@@ -94,6 +94,76 @@ def test_one_mistake_does_not_hide_the_others() -> None:
     ]
 
 
+def _wrong_chips_and_topology(topology: str) -> Object:
+    manifest = manifest_of("jobset-one-slice")
+    pod = pod_of(manifest)
+    pod["nodeSelector"]["cloud.google.com/gke-tpu-topology"] = topology
+    resources = pod["containers"][0]["resources"]
+    resources["requests"]["google.com/tpu"] = resources["limits"]["google.com/tpu"] = 8
+    return manifest
+
+
+@pytest.mark.parametrize("here", ["default", "the-only-one"])
+def test_an_unknown_queue_does_not_hide_the_other_mistakes(here: str) -> None:
+    objects = fleet()
+    next(each for each in objects if each["kind"] == "LocalQueue")["metadata"]["name"] = here
+    manifest = _wrong_chips_and_topology("8x8")
+    manifest["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "multislice-queue"
+    found = explain(objects, manifest)
+    assert (found.verdict, codes_of(found)) == (Verdict.NEVER, ["unknown-queue", "wrong-topology", "chips-per-host"])
+    assert (found.local_queue, found.cluster_queue) == ("", "")
+
+
+def test_an_unknown_queue_does_not_wait_for_what_the_default_one_waits_for() -> None:
+    objects = fleet()
+    next(each for each in objects if each["kind"] == "LocalQueue")["spec"]["stopPolicy"] = "Hold"
+    manifest = manifest_of("jobset-one-slice")
+    manifest["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "multislice-queue"
+    assert codes_of(explain(objects, manifest)) == ["unknown-queue"]
+
+
+def test_a_wrong_topology_does_not_hide_what_is_wrong_with_the_pods() -> None:
+    manifest = _wrong_chips_and_topology("4x8")
+    job = manifest["spec"]["replicatedJobs"][0]["template"]["spec"]
+    job["parallelism"] = job["completions"] = 2
+    requests = pod_of(manifest)["containers"][0]["resources"]["requests"]
+    requests["cpu"] = "1k"
+    codes = ["wrong-topology", "chips-per-host", "hosts-per-slice", "node-too-small"]
+    found = codes_of(explain(fleet(), manifest))
+    assert sorted({*found} - {"too-big"}) == sorted(codes)
+    pod_of(manifest)["nodeSelector"]["cloud.google.com/gke-tpu-topology"] = "4x4"
+    assert sorted(codes_of(explain(fleet(), manifest))) == sorted(code for code in found if code != "wrong-topology")
+
+
+def test_a_wrong_topology_does_not_hide_pods_that_are_not_indexed() -> None:
+    manifest = manifest_of("not-indexed")
+    selector = manifest["spec"]["template"]["spec"]["nodeSelector"]
+    selector["cloud.google.com/gke-tpu-topology"] = "4x8"
+    assert codes_of(explain(fleet(), manifest)) == ["wrong-topology", "not-indexed"]
+
+
+def test_a_topology_that_the_affinity_excludes_does_not_hide_the_chips() -> None:
+    manifest = _wrong_chips_and_topology("4x4")
+    pod = pod_of(manifest)
+    del pod["nodeSelector"]["cloud.google.com/gke-tpu-topology"]
+    wrong = {"key": "cloud.google.com/gke-tpu-topology", "operator": "In", "values": ["4x8"]}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [wrong]}]}
+    pod["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    assert codes_of(explain(fleet(), manifest)) == ["wrong-topology", "chips-per-host"]
+
+
+def test_a_wrong_topology_does_not_hide_the_hosts_of_a_worker_group() -> None:
+    manifest = manifest_of("raycluster-one-host")
+    group = manifest["spec"]["workerGroupSpecs"][0]
+    group["numOfHosts"] = 1
+    pod = group["template"]["spec"]
+    pod["nodeSelector"]["cloud.google.com/gke-tpu-topology"] = "2x4"
+    resources = pod["containers"][0]["resources"]
+    resources["requests"]["google.com/tpu"] = resources["limits"]["google.com/tpu"] = 8
+    found = codes_of(explain(fleet(), manifest))
+    assert found == ["wrong-topology", "chips-per-host", "hosts-per-slice"]
+
+
 def test_a_misspelt_field_counts_for_what_it_was_meant_to_be() -> None:
     manifest = manifest_of("jobset-one-slice")
     job = manifest["spec"]["replicatedJobs"][0]["template"]["spec"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from environment.admission import slices
 from environment.admission.cluster import Amounts, Cluster, ClusterQueue, read_cluster
+from environment.admission.correction import corrected
 from environment.admission.cpu_pool import cpu_pool_notes
 from environment.admission.flavors import GroupOutcome, alternatives, usage_of
 from environment.admission.kueue_topology import topology_reasons
@@ -47,10 +49,15 @@ def explain(objects: Iterable[Mapping[str, Any]], manifest: object, *, namespace
         *unknown,
         *way_reasons(cluster, workload),
     ]
+    misnamed = any(reason.code == "bad-queue-name" for reason in wrong)
+    if misnamed:
+        way = replace(way, reasons=tuple(each for each in way.reasons if each.code != "unknown-queue"))
     if way.cluster_queue is None:
-        misnamed = any(reason.code == "bad-queue-name" for reason in wrong)
-        return _unplaced(workload, [*(() if misnamed else way.reasons), *wrong])
-    return _placed(cluster, workload, way, way.cluster_queue, priority, wrong)
+        return _unplaced(workload, [*way.reasons, *wrong])
+    placed = _placed(cluster, workload, way, way.cluster_queue, priority, wrong)
+    if not way.assumed:
+        return placed
+    return _unplaced(workload, [each for each in placed.reasons if each in wrong or each.verdict != Verdict.WAITS])
 
 
 def _unplaced(workload: Workload, reasons: list[Reason]) -> Explanation:
@@ -96,6 +103,7 @@ def _placed(
     for each in placement.placed:
         reasons += _pod_set_reasons(cluster, queue, each)
         notes += _pod_set_notes(cluster, queue, each)
+    reasons += _once_corrected(cluster, queue, placement, priority, reasons)
     plans = [_plan(cluster, each) for each in placement.placed]
     notes += cpu_pool_notes(cluster, workload, plans)
     stopped = [each.name for each in placement.stopped]
@@ -146,6 +154,19 @@ def _pod_set_reasons(cluster: Cluster, queue: ClusterQueue, each: Placed) -> Ite
     if flavor:
         yield from slices.problems(pods, flavor, alternatives(cluster, queue, pods, flavor))
         yield from label_reasons(cluster, queue, pods, flavor)
+
+
+def _once_corrected(
+    cluster: Cluster, queue: ClusterQueue, placement: Placement, priority: int, known: list[Reason]
+) -> list[Reason]:
+    """What a wrong node label hides: the mistakes that are left once it is as the reasons advise."""
+    pods = [corrected(cluster, queue, each) for each in placement.placed]
+    if all(one is each.pods for one, each in zip(pods, placement.placed, strict=True)):
+        return []
+    said = {(reason.code, reason.where) for reason in known}
+    again = place(cluster, queue, pods, priority=priority).placed
+    found = [reason for each in again for reason in _pod_set_reasons(cluster, queue, each)]
+    return [each for each in found if each.verdict != Verdict.WAITS and (each.code, each.where) not in said]
 
 
 def _pod_set_notes(cluster: Cluster, queue: ClusterQueue, each: Placed) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from environment.admission.cluster import Cluster, ClusterQueue
 from environment.admission.flavors import selects
@@ -16,12 +16,16 @@ NAMESPACE_LABEL = "kubernetes.io/metadata.name"  # the API server sets it on eve
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """Where a workload goes. Without a ClusterQueue the reasons say why."""
+    """Where a workload goes. Without a ClusterQueue the reasons say why.
+
+    `assumed`: the LocalQueue is not there, and the rest is judged as in the namespace's `default`, or in its only one.
+    """
 
     local_queue: str
     cluster_queue: ClusterQueue | None
     reasons: tuple[Reason, ...] = ()
     notes: tuple[str, ...] = ()
+    assumed: bool = False
 
 
 def route(cluster: Cluster, workload: Workload) -> Route:
@@ -31,7 +35,21 @@ def route(cluster: Cluster, workload: Workload) -> Route:
     here = sorted(queue for where, queue in cluster.local_queues if where == namespace)
     local = cluster.local_queues.get((namespace, name))
     if local is None:
-        return Route(local_queue=name, cluster_queue=None, reasons=(_no_local_queue(cluster, workload, name, here),))
+        unknown = _no_local_queue(cluster, workload, name, here)
+        instead = LOCAL_QUEUE if LOCAL_QUEUE in here else here[0] if len(here) == 1 else ""
+        if not instead:
+            return Route(local_queue=name, cluster_queue=None, reasons=(unknown,))
+        way = _to(cluster, namespace, instead)
+        lasting = [each for each in way.reasons if each.verdict != Verdict.WAITS and each.code != unknown.code]
+        return replace(way, local_queue=name, reasons=(unknown, *lasting), assumed=True)
+    way = _to(cluster, namespace, name)
+    unlabelled = way.cluster_queue is not None and QUEUE_LABEL not in workload.labels
+    return replace(way, notes=(f"no label {QUEUE_LABEL}: it goes to LocalQueue {name}",)) if unlabelled else way
+
+
+def _to(cluster: Cluster, namespace: str, name: str) -> Route:
+    """By a LocalQueue that is there."""
+    local = cluster.local_queues[namespace, name]
     queue = cluster.cluster_queues.get(local.cluster_queue)
     if queue is None:
         what = f"LocalQueue {namespace}/{name} leads to ClusterQueue '{local.cluster_queue}', which does not exist"
@@ -49,7 +67,6 @@ def route(cluster: Cluster, workload: Workload) -> Route:
         local_queue=name,
         cluster_queue=queue,
         reasons=(*_namespace(cluster, queue, namespace), *_holds(namespace, name, local.stop_policy, queue)),
-        notes=() if QUEUE_LABEL in workload.labels else (f"no label {QUEUE_LABEL}: it goes to LocalQueue {name}",),
     )
 
 

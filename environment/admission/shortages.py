@@ -19,7 +19,7 @@ def why_no_flavor(cluster: Cluster, queue: ClusterQueue, pods: PodSet, outcome: 
     """Nothing if a flavor was chosen. Otherwise what keeps the pods from the flavors they can have meant."""
     if outcome.chosen:
         return
-    attempts = [each for each in outcome.attempts if _meant(cluster, queue, pods, each, outcome)]
+    attempts = meant(cluster, queue, pods, outcome)
     waiting = [each for each in attempts if not each.never]
     matching = [each for each in attempts if each.matches]
     if waiting:
@@ -38,15 +38,14 @@ def why_no_flavor(cluster: Cluster, queue: ClusterQueue, pods: PodSet, outcome: 
         )
 
 
-def _meant(cluster: Cluster, queue: ClusterQueue, pods: PodSet, attempt: Attempt, outcome: GroupOutcome) -> bool:
+def meant(cluster: Cluster, queue: ClusterQueue, pods: PodSet, outcome: GroupOutcome) -> list[Attempt]:
     """TPU pods mean flavors that have chips at all, other pods the flavors without."""
-    has_chips = cluster.potential(queue.name, (attempt.flavor, TPU)) > 0
     wants_chips = bool(pods.requests.get(TPU)) and TPU in outcome.resources
-    return has_chips == wants_chips
+    return [each for each in outcome.attempts if (cluster.potential(queue.name, (each.flavor, TPU)) > 0) == wants_chips]
 
 
-def _no_match(cluster: Cluster, pods: PodSet, attempts: list[Attempt]) -> Iterator[Reason]:
-    """The nearest miss: of the accelerator that is meant, the flavor with the fewest labels that differ."""
+def nearest_misses(cluster: Cluster, pods: PodSet, attempts: list[Attempt]) -> tuple[Attempt, list[Attempt]]:
+    """Of the accelerator that is meant, the flavor with the fewest labels that differ; and all of that accelerator."""
 
     def distance(attempt: Attempt) -> tuple[float, bool, int]:
         labels = cluster.flavors[attempt.flavor].labels
@@ -57,7 +56,11 @@ def _no_match(cluster: Cluster, pods: PodSet, attempts: list[Attempt]) -> Iterat
         )
 
     nearest = min(attempts, key=distance)
-    alike = [each for each in attempts if distance(each)[0] == distance(nearest)[0]]
+    return nearest, [each for each in attempts if distance(each)[0] == distance(nearest)[0]]
+
+
+def _no_match(cluster: Cluster, pods: PodSet, attempts: list[Attempt]) -> Iterator[Reason]:
+    nearest, alike = nearest_misses(cluster, pods, attempts)
     for key in dict.fromkeys(nearest.mismatches):
         offered = sorted({cluster.flavors[each.flavor].labels.get(key, "") for each in alike})
         asked = pods.node_selector.get(key)
