@@ -45,7 +45,7 @@ examples:
   TPU_TYPE=v6e-32 tpuenv rehearse   the same with another TPU type
   tpuenv bootstrap                  once per project: enable the Google APIs, make the state bucket
   tpuenv deploy                     deploy every stack
-  tpuenv fleet > fleet.yaml         go on from vars.env to several kinds of slice or teams
+  tpuenv fleet --write              go on from vars.env to several kinds of slice or teams
 
 Settings come from vars.env and, if there is one, fleet.yaml, in this checkout or in the
 folder that TPUENV_FOLDER names. A variable of the process environment wins over the same

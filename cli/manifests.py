@@ -64,10 +64,12 @@ def documents(name: str) -> Iterator[Document]:
     for line, chunk in _chunks(text):
         try:
             found = [each for each in yaml.load_all(chunk, Loader=_Loader) if each is not None]
-        except (yaml.YAMLError, RecursionError, ValueError) as error:
+        # What PyYAML itself raises where a tag does not fit its value: !!bool x, !!int "", !!timestamp foo.
+        except (yaml.YAMLError, RecursionError, ValueError, AttributeError, LookupError) as error:
             mark = getattr(error, "problem_mark", None)
             where = f", line {line + mark.line + 1}" if mark else ""
-            what = getattr(error, "problem", None) or str(error)[:100]
+            tag = isinstance(error, AttributeError | LookupError)
+            what = "a value is not what its tag says" if tag else getattr(error, "problem", None) or str(error)[:100]
             yield Document(file=name, problem=f"is not YAML{where}: {what}")
         else:
             for item in (item for each in found for item in _items(each)):

@@ -27,17 +27,14 @@ def folder() -> Path:
     return Path(os.environ.get(FOLDER) or ROOT).absolute()
 
 
-def loaded(*, with_fleet: bool = True) -> environment.Environment:
-    """The environment; `with_fleet`, of a fleet.yaml too. Whoever calls shows its warnings. Raises
-    environment.Refused.
-    """
-    fleet = folder() / "fleet.yaml" if with_fleet else None
-    return environment.load(folder() / "vars.env", os.environ, fleet=fleet)
+def loaded() -> environment.Environment:
+    """The environment. Whoever calls shows its warnings. Raises environment.Refused."""
+    return environment.load(folder() / "vars.env", os.environ, fleet=folder() / "fleet.yaml")
 
 
-def wanted(*, with_fleet: bool = True) -> environment.Environment:
+def wanted() -> environment.Environment:
     """What is `loaded`, its warnings told on stderr. Raises environment.Refused."""
-    found = loaded(with_fleet=with_fleet)
+    found = loaded()
     for warning in found.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     return found

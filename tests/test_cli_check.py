@@ -167,6 +167,9 @@ def test_a_manifest_without_a_namespace_is_the_only_team_s(file: Path, capsys: p
     ("content", "words"),
     [
         (b"a: [", "is not YAML, line 1"),
+        (b"kind: !!timestamp foo", "is not YAML: a value is not what its tag says"),
+        (b"kind: !!bool x", "is not YAML: a value is not what its tag says"),
+        (b"a: !!int", "is not YAML: a value is not what its tag says"),
         (b"a: b: c", "is not YAML, line 1"),
         (b"\xff\xfe", "is not UTF-8"),
         (b"", "it is empty"),

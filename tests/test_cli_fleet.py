@@ -39,12 +39,25 @@ def test_the_fleet_of_vars_env_is_printed_and_nothing_else(
     assert "TPU_TYPE= NUM_TPU_POOLS= NAMESPACE= MEMBERS= (empty)" in told.err
 
 
-def test_it_can_be_written_to_the_file_that_it_describes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A shell makes the file, empty, before the command begins."""
+def test_it_can_be_written_where_there_is_none_and_replaces_no_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("MEMBERS", "a@b.com")
-    command = f"'{sys.executable}' -m cli fleet > '{folder / 'fleet.yaml'}'"
-    subprocess.run(["sh", "-c", command], cwd=ROOT, check=True, stderr=subprocess.PIPE)
+    assert main(["fleet", "--write"]) == 0
     assert (folder / "fleet.yaml").read_text() == PRINTED
+    (folder / "fleet.yaml").write_text("mine: 1\n")
+    assert main(["fleet", "--write"]) == 2
+    assert "there is a fleet.yaml already" in capsys.readouterr().err
+    assert (folder / "fleet.yaml").read_text() == "mine: 1\n"
+
+
+def test_a_fleet_file_that_the_shell_has_emptied_is_not_taken_for_none(folder: Path) -> None:
+    """`tpuenv fleet > fleet.yaml`: what was in the file is gone before the command begins, and it must say so."""
+    empty_keys(folder)
+    command = f"'{sys.executable}' -m cli fleet > '{folder / 'fleet.yaml'}'"
+    done = subprocess.run(["sh", "-c", command], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert "fleet.yaml is empty: a shell that redirects into a file empties it first. Restore it" in done.stderr
 
 
 def test_with_a_fleet_file_it_prints_what_that_says(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
