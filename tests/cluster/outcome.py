@@ -51,8 +51,8 @@ class Outcome:
 def expected(answer: Object) -> tuple[str, ...]:
     """What Kueue may do with the job of an answer of tests/admission."""
     reasons = answer.get("reasons", [])
-    if answer.get("queued") is False:
-        return (NOT_QUEUED,)
+    if stated := answer.get("on_a_cluster"):
+        return (stated,)
     if reasons == ["preempts"]:
         return (ADMITTED,)  # it waits until the others are stopped
     if answer["verdict"] == "never" and reasons and all(each in STRICTER_THAN_KUEUE for each in reasons):

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.cluster
 
 KINDS = (
     "ResourceFlavor",
+    "PriorityClass",
     "WorkloadPriorityClass",
     "ProvisioningRequestConfig",
     "AdmissionCheck",

@@ -113,7 +113,7 @@ def test_the_loss_of_every_state_is_made_good_by_imports(ground: Ground, undistu
     before = ground.things
     said = ground.recover("--yes")
     assert ground.things == before
-    assert "[1/10] imported google_vertex_ai_tensorboard.tensorboard" in said
+    assert "[1/11] imported google_vertex_ai_tensorboard.tensorboard" in said
     assert said.count("imported ") > 30
     assert not re.search("made anew|deleted", said)
     ground.deploy()
