@@ -1,4 +1,4 @@
-# Every target first installs what it needs into .venv, once (setup/). `make` alone lists the targets.
+# Every target first installs what it needs into .venv, once (install/). `make` alone lists the targets.
 
 .DEFAULT_GOAL := help
 .PHONY: help setup rehearse rehearse-pipeline test test-slow test-killed lint types bench test-providers test-cluster snapshots clean
@@ -12,7 +12,7 @@ help:  ## This list
 		printf '%-24s %s\n' "$$name" "$$what"; done
 
 setup:  ## Install everything into .venv (a network is needed the first time, and never after)
-	@sh setup/run
+	@sh install/run
 
 rehearse: setup  ## Deploy, check, re-plan and destroy the environment of vars.env against a played cloud
 	@.venv/bin/tpuenv rehearse
@@ -28,7 +28,7 @@ lint: setup  ## Style: ruff's checks and its format
 	@$(python) -m ruff format --check .
 
 types: setup  ## mypy, strictly (a minute and 4 GB the first time: the provider bindings are large)
-	@$(python) -m mypy -p environment -p stacks -p cli -p rehearsal -p setup -p bench -m manifests.render -m main
+	@$(python) -m mypy -p vocabulary -p admission -p environment -p stacks -p tpuenv -p rehearsal -p install -p cdktf_patches -p bench -m manifests.render -m main
 
 bench: setup  ## Measure synthesis and a rehearsal, and write the table into README.md
 	@$(python) -m bench --write
@@ -37,7 +37,7 @@ test-slow: setup  ## Every environment of tests/cases up and down with jobs runn
 	@$(python) -m pytest -n auto --dist loadfile -m "slow and not killed"
 
 test-killed: setup  ## Deploy builds ended half-way at ten moments, by TERM and by KILL (half an hour; test-slow does some of it)
-	@$(python) -m pytest -m slow tests/rehearsal/test_rehearsal_pipeline_killed.py
+	@$(python) -m pytest -m slow tests/rehearsal/test_pipeline_killed.py
 
 test-providers: setup  ## init, validate, plan with the real Terraform providers, and compare, where they can be had
 	@$(python) -m pytest -m providers
@@ -46,8 +46,8 @@ test-cluster: setup  ## What needs an API server, against the empty cluster that
 	@$(python) -m pytest -m cluster tests/cluster
 
 snapshots: setup  ## Accept what the stacks synthesize now, and write the README's tables; read the diff before committing
-	@$(python) -m pytest tests/test_stacks_snapshots.py --snapshot-update
-	@$(python) -m tests.readme_tables
+	@$(python) -m pytest tests/stacks/test_snapshots.py --snapshot-update
+	@$(python) -m tests.generate.readme_tables
 
 clean:  ## Remove everything that was installed or synthesized
 	@left=$$(find . -name errored.tfstate -not -path './.venv/*' 2>/dev/null); [ -z "$$left" ] || { \

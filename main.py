@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import environment
-from cli import project
+from environment import project
 
 
 def main() -> int:

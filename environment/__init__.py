@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from environment.addresses import address_problems, address_warnings
-from environment.fleet import (
+from environment.fleet.model import (
     CapacityMode,
     Fleet,
     PoolGroup,
@@ -19,14 +19,14 @@ from environment.fleet import (
     implicit_fleet,
     misnamed_fleet,
 )
+from environment.fleet.quotas import quota_problems, quota_warnings
+from environment.locations import unlisted
 from environment.members import Member, MemberKind
 from environment.names import Names, name_problems, names_of
-from environment.near_keys import near_key_warnings
 from environment.problems import Problem, Refused
-from environment.published import unlisted
-from environment.quotas import quota_problems, quota_warnings
-from environment.settings import KEYS, Settings, conflicts, read_settings, settings_warnings
-from environment.vars_file import read_vars_file
+from environment.settings.file import read_vars_file
+from environment.settings.model import KEYS, Settings, conflicts, read_settings, settings_warnings
+from environment.settings.near_keys import near_key_warnings
 
 __all__ = [
     "CapacityMode",
@@ -109,7 +109,7 @@ def _fleet(file: Path | None, settings: Settings) -> tuple[Fleet, list[Problem]]
     if file is None:
         return implicit_fleet(settings), []
     # Not before it is needed: it reads YAML, which nothing else here does.
-    from environment.fleet_file import read_fleet_file
+    from environment.fleet.file import read_fleet_file
 
     return read_fleet_file(file, settings)
 

@@ -9,9 +9,9 @@ import itertools
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-from environment.fleet import Fleet
+from environment.fleet.model import Fleet
 from environment.problems import Problem
-from environment.settings import Settings
+from environment.settings.model import Settings
 
 MAX_PODS_TPU = 16  # a /27 a node
 MAX_PODS_CPU = 110  # GKE's default, a /24 a node

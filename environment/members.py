@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from environment.problems import quoted
+from vocabulary.printable import quoted
 
 MOST_MEMBERS = 500  # of a team: more than Google's IAM is made for
 

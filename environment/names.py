@@ -6,15 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from environment.fleet import Fleet, Team
+from environment.fleet.model import Fleet, Team
 from environment.problems import Problem
-from environment.settings import Settings
+from environment.settings.model import Settings
 
-POOL_GROUP_LABEL = "tpuenv/pool-group"  # node label: a pool group's name, or CPU_GROUP; its Kueue flavor selects by it
-TEAM_LABEL = "tpuenv/team"  # label of a team's namespace
-TEAM_ACCOUNT = "training"  # the Kubernetes service account that jobs of a team run as
-LOCAL_QUEUE = "default"  # in each team's namespace; jobs that name no queue go there
-CPU_GROUP = "cpu"
 CPU_FLAVOR = "cpu"
 KUEUE_NAMESPACE = "kueue-system"
 JOBSET_NAMESPACE = "jobset-system"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_SHOWN = 80
-
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
@@ -21,14 +19,3 @@ class Refused(ValueError):
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("\n".join(problems))
         self.problems = problems
-
-
-def quoted(value: str, *, longest: int = _SHOWN) -> str:
-    """The value for a message: in quotes, shortened, and with anything a terminal cannot show written as an escape."""
-    shown = value if len(value) <= longest else value[: longest - 3] + "..."
-    return f"'{printable(shown)}'"
-
-
-def printable(text: str) -> str:
-    """The text with anything a terminal cannot show, or would obey, written as an escape."""
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

@@ -1,7 +1,7 @@
 """The TPU catalogue: from the name of a TPU type to machine type, topology, hosts and chips, by rule.
 
 Facts: GKE's documentation of TPU versions and topologies, the xpk and MaxText tables (June 2026) and the constants of
-the GKE cluster autoscaler. Every slice those tables name is compared with these rules in tests/test_environment_tpu.py.
+the GKE cluster autoscaler. Every slice those tables name is compared with these rules in tests/environment/test_tpu.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from environment.problems import quoted
+from vocabulary.printable import quoted
 
 Shape = tuple[int, ...]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from string import Template
 
 from environment import Environment, PoolGroup, Team
-from environment.names import LOCAL_QUEUE, POOL_GROUP_LABEL, TEAM_ACCOUNT
+from vocabulary.keys import LOCAL_QUEUE, POOL_GROUP_LABEL, TEAM_ACCOUNT
 
 WORKLOADS = Path(__file__).parent
 

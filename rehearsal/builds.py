@@ -1,85 +1,179 @@
-"""Builds over Cloud Build's REST API: a trigger is run, which makes another build, and a build is looked at.
-
-https://cloud.google.com/build/docs/api/reference/rest/v1/projects.locations.triggers/run
-https://cloud.google.com/build/docs/api/reference/rest/v1/projects.locations.builds/get
-"""
+"""Cloud Build in one world: a repository with commits, events that start builds, and builds that run to their end."""
 
 from __future__ import annotations
 
-import json
-import re
+import shutil
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
 
-from rehearsal.cloud import Cloud
-from rehearsal.cloudbuild import builds, triggers
+from rehearsal.cloudbuild import builds, steps, triggers, workspace
+from rehearsal.cloudbuild.builds import Build
+from rehearsal.cloudbuild.config import Config, NotABuild, read
+from rehearsal.cloudbuild.images import Images, NoSuchImage
+from rehearsal.cloudbuild.steps import Done
 from rehearsal.cloudbuild.triggers import Trigger
-from rehearsal.rules import identity
-from rehearsal.web import HttpError, Request, Response, json_response
+from rehearsal.google.identity import token_of
+from rehearsal.world import World
 
-_RUN = re.compile(r"/v1/(projects/([^/]+)/locations/[^/]+/triggers/[^/:]+):run")
-_GET = re.compile(r"/v1/(projects/([^/]+)/locations/[^/]+/builds/[^/:]+)")
-
-
-def serves(path: str) -> bool:
-    return bool(_RUN.fullmatch(path) or _GET.fullmatch(path))
-
-
-def serve(cloud: Cloud, request: Request) -> Response:
-    """The operation that holds the new build, or a build; raises HttpError."""
-    account = identity.account_of(request.headers.get("authorization", "").removeprefix("Bearer "))
-    if account is None:
-        raise HttpError(401, "Request had invalid authentication credentials.")
-    if request.method == "POST" and (match := _RUN.fullmatch(request.path)):
-        return _run(cloud, request, account, *match.groups())
-    if request.method == "GET" and (match := _GET.fullmatch(request.path)):
-        return _get(cloud, account, *match.groups())
-    raise HttpError(404, "Not Found")
+# What a step finds: of a machine of Cloud Build and our image, and where this world stands in for Google.
+_ON_THE_MACHINE = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "TMPDIR",
+    "CHECKPOINT_DISABLE",
+    "TERRAFORM_BINARY_NAME",
+    "TF_CLI_CONFIG_FILE",
+    "TF_REATTACH_PROVIDERS",
+    "GOOGLE_",
+)
 
 
-def _get(cloud: Cloud, account: str, name: str, project: str) -> Response:
-    _permit(cloud, account, "cloudbuild.builds.get", name, project)
-    found = cloud.get(builds.BUILD, name)
-    if found is None:
-        raise HttpError(404, f"Requested entity was not found: {name}")
-    return json_response(found)
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """A build that is over: how its steps ended, why it failed, and all of its log."""
+
+    build: Build
+    steps: tuple[Done, ...]
+    why: str
+    log: str
+
+    @property
+    def status(self) -> str:
+        return self.build.status
 
 
-def _run(cloud: Cloud, request: Request, account: str, name: str, project: str) -> Response:
-    _permit(cloud, account, "cloudbuild.builds.create", name, project)
-    trigger = _find(cloud, name)
-    # https://cloud.google.com/build/docs/securing-builds/configure-user-specified-service-accounts
-    runs_as = f"projects/{project}/serviceAccounts/{trigger.account}"
-    _permit(cloud, account, "iam.serviceAccounts.actAs", runs_as, project)
-    source = json.loads(request.body or b"{}").get("source") or {}
-    build = builds.ask(
-        cloud,
-        trigger,
-        commit=str(source.get("commitSha") or ""),
-        branch=str(source.get("branchName") or ""),
-        substitutions=source.get("substitutions") or {},
-    )
-    return json_response(
-        {
-            "name": f"operations/build/{project}/{build.id_}",
-            "metadata": {
-                "@type": "type.googleapis.com/google.devtools.cloudbuild.v1.BuildOperationMetadata",
-                "build": cloud.get(builds.BUILD, build.path),
-            },
-        }
-    )
+@dataclass(kw_only=True)
+class CloudBuild:
+    """Use it within its world. `tell` hears every line of every log as it comes."""
+
+    world: World
+    images: Images
+    tell: Callable[[str], None] = lambda _: None
+    grace: float = steps.GRACE_SECONDS
+    _lines: list[str] = field(default_factory=list)
+
+    @property
+    def _repository(self) -> Path:
+        return self.world.folder / "repository"
+
+    def commit(self, checkout: Path, *, changed: Mapping[str, str]) -> str:
+        """What the checkout holds now, with some files changed, as a commit; its id."""
+        folder = self._repository / "new"
+        shutil.rmtree(folder, ignore_errors=True)
+        id_ = workspace.copy(checkout, folder, changed=changed)
+        shutil.rmtree(self._repository / id_, ignore_errors=True)
+        folder.rename(self._repository / id_)
+        return id_
+
+    def pull_request(self, commit: str, *, branch: str, base: str) -> list[Build]:
+        """Somebody asks for `commit`, on a branch of its own, to be merged into `base`."""
+        return self._event("pull_request", base, commit, branch)
+
+    def push(self, commit: str, *, branch: str) -> list[Build]:
+        """Somebody pushes, or merges, to a branch."""
+        return self._event("push", branch, commit, branch)
+
+    def start(self, trigger: str, *, commit: str, branch: str, **substitutions: str) -> Build:
+        """Somebody, or Cloud Scheduler, runs a trigger by hand."""
+        found = triggers.trigger(self.world.cloud, trigger)
+        return builds.ask(self.world.cloud, found, commit=commit, branch=branch, substitutions=substitutions)
+
+    def waiting(self) -> list[Build]:
+        """The builds that nobody has approved yet."""
+        return builds.builds(self.world.cloud, status=builds.PENDING)
+
+    def approve(self, build: Build) -> Build:
+        """A person says yes."""
+        return builds.approve(self.world.cloud, build)
+
+    def run(self, build: Build, *, cancelled: threading.Event | None = None) -> Ran:
+        """Runs a queued build to its end, whichever that is. Raises ValueError for one that is not queued."""
+        if build.status != builds.QUEUED:
+            raise ValueError(f"build {build.id_} is {build.status}; only a queued one can be run")
+        self._lines = []
+        build = builds.moved(self.world.cloud, build, builds.WORKING)
+        trigger = triggers.trigger(self.world.cloud, build.trigger)
+        folder = self.world.folder / "builds" / build.id_
+        try:
+            config = self._config(build, trigger, folder)
+            self._keep_log(config, build, trigger)
+            outcome = steps.run(
+                config, self._machine(trigger, folder), tell=self._line, cancelled=cancelled or threading.Event()
+            )
+            self._keep_log(config, build, trigger)
+            status, done, why = outcome.status, outcome.steps, outcome.why
+        except (NotABuild, NoSuchImage, _NoLog) as error:
+            status, done, why = steps.FAILURE, (), str(error)
+        shutil.rmtree(folder, ignore_errors=True)
+        ended = builds.moved(self.world.cloud, build, status)
+        return Ran(build=ended, steps=done, why=why, log="".join(f"{line}\n" for line in self._lines))
+
+    def _event(self, event: str, base: str, commit: str, branch: str) -> list[Build]:
+        found = triggers.started_by(self.world.cloud, event, base)
+        return [builds.ask(self.world.cloud, each, commit=commit, branch=branch) for each in found]
+
+    def _config(self, build: Build, trigger: Trigger, folder: Path) -> Config:
+        """The file of the commit, in a fresh workspace. As Cloud Build does, it refuses one without a place for logs.
+
+        https://cloud.google.com/build/docs/securing-builds/configure-user-specified-service-accounts
+        """
+        shutil.copytree(self._repository / build.commit, folder / "workspace", symlinks=True)
+        (folder / "home").mkdir()
+        file = folder / "workspace" / trigger.file
+        if not file.is_file():
+            raise NotABuild([f"{trigger.file}: is not in commit {build.commit[:7]}"])
+        config = read(file)
+        given = {**trigger.substitutions, **build.substitutions}
+        config = config.filled(given, builds.built_in(self.world.cloud, build, trigger))
+        if not config.logs_bucket.startswith("gs://"):
+            raise NotABuild(
+                [f"{config.file}: logsBucket: a build with a service account of its own needs a gs:// bucket for logs"]
+            )
+        return config
+
+    def _machine(self, trigger: Trigger, folder: Path) -> steps.Machine:
+        """A machine of Cloud Build: it has the credentials of the build's account, and no settings but the commit's."""
+        # Without what the rehearsal of cdktf puts in between: signals must reach Terraform itself.
+        terraform = str(self.world.folder / "terraform-recorded")
+        environment = self.world.environment(
+            **self.world.as_account(trigger.account),
+            PATH=self.images.path(folder / "bin", terraform=terraform),
+            HOME=str(folder / "home"),
+            TERRAFORM_BINARY_NAME=terraform,
+        )
+        return steps.Machine(
+            images=self.images,
+            workspace=folder / "workspace",
+            environment={name: environment[name] for name in environment if name.startswith(_ON_THE_MACHINE)},
+            notes=self.world.processes,
+            grace=self.grace,
+        )
+
+    def _line(self, line: str) -> None:
+        self._lines.append(line)
+        self.tell(line)
+
+    def _keep_log(self, config: Config, build: Build, trigger: Trigger) -> None:
+        """In the bucket of the logs, written by the build's account: before the steps, so that it is known to work."""
+        bucket, _, prefix = config.logs_bucket.removeprefix("gs://").partition("/")
+        name = "/".join(part for part in (prefix.strip("/"), f"log-{build.id_}.txt") if part)
+        request = urllib.request.Request(
+            f"{self.world.address}/upload/storage/v1/b/{quote(bucket)}/o?uploadType=media&name={quote(name, safe='')}",
+            data="".join(f"{line}\n" for line in self._lines).encode(),
+            headers={"Authorization": f"Bearer {token_of(trigger.account)}", "Content-Type": "text/plain"},
+        )
+        try:
+            urllib.request.urlopen(request, timeout=30).close()
+        except urllib.error.HTTPError as error:
+            text = error.read().decode(errors="replace")
+            raise _NoLog(f"{trigger.account} cannot write the log to {config.logs_bucket}: {text}") from error
 
 
-def _permit(cloud: Cloud, account: str, permission: str, resource: str, project: str) -> None:
-    if why := identity.denied(cloud, account, permission, resource, project=project):
-        raise HttpError(403, why)
-
-
-def _find(cloud: Cloud, name: str) -> Trigger:
-    """By its name or its id, in its own location and no other."""
-    location = name.rpartition("/")[0]
-    try:
-        found = triggers.trigger(cloud, name)
-    except KeyError:
-        found = None
-    if found is None or found.path.rpartition("/")[0] != location:
-        raise HttpError(404, f"Requested entity was not found: {name}")
-    return found
+class _NoLog(Exception):
+    """The build's account may not write its log, or its bucket is not there."""

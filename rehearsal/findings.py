@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 
 from rehearsal.cloud import Attributes, Cloud
-from rehearsal.rules import kueue_configuration
-from rehearsal.rules.gke import CLUSTER, POOL
-from rehearsal.rules.google import one
-from rehearsal.rules.helm import KIND as RELEASE
-from rehearsal.rules.tpu import is_tpu
+from rehearsal.google.common import one
+from rehearsal.google.gke import CLUSTER, POOL
+from rehearsal.google.tpu import is_tpu
+from rehearsal.kubernetes import kueue_configuration
+from rehearsal.kubernetes.helm import KIND as RELEASE
 
 _LONGEST_RECOVERY_SECONDS = 2 * 3600  # longer than it takes until hosts are made in the place of others
 _EVERYBODY = "0.0.0.0/0"

@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from environment.admission import Verdict
-from environment.admission.cluster import read_cluster
+from admission import Verdict
+from admission.cluster import read_cluster
 from rehearsal.cloud import Cloud
 from rehearsal.kubernetes import server
 from rehearsal.kubernetes.api import Api

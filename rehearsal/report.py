@@ -12,12 +12,12 @@ from typing import Any
 
 from rehearsal import sharing
 from rehearsal.cloud import Attributes, Cloud
-from rehearsal.rules.addresses import POOL
-from rehearsal.rules.cloud_build import CONNECTION, REPOSITORY
-from rehearsal.rules.google import PROJECT, SERVICE, one
-from rehearsal.rules.offered import OFFERED
-from rehearsal.rules.storage import BUCKET
-from rehearsal.rules.tpu import SHAPES, topology_of
+from rehearsal.cloudbuild.resources import CONNECTION, REPOSITORY
+from rehearsal.google.addresses import POOL
+from rehearsal.google.common import PROJECT, SERVICE, one
+from rehearsal.google.locations import OFFERED
+from rehearsal.google.storage import BUCKET
+from rehearsal.google.tpu import SHAPES, topology_of
 
 _TPU = "google.com/tpu"
 _STATE = "/default.tfstate"

@@ -12,13 +12,16 @@ from pathlib import Path
 
 import grpc
 
-from rehearsal import bindings, builds, listed, plugins, processes, quota_project, web
+from rehearsal import processes, web
 from rehearsal.cloud import Cloud
-from rehearsal.gcs import Storage
+from rehearsal.cloudbuild import api
+from rehearsal.google import list_apis, quota_project
+from rehearsal.google.cloud_storage_api import Storage
 from rehearsal.kubernetes import server
-from rehearsal.provider import Provider, Schemas, served
-from rehearsal.rules.kind import Place
-from rehearsal.rules.registry import KINDS, SOURCES
+from rehearsal.resource_types import KINDS, SOURCES
+from rehearsal.terraform import bindings, plugins
+from rehearsal.terraform.kind import Place
+from rehearsal.terraform.provider import Provider, Schemas, served
 
 STAND_INS = "/stand-ins"  # where a World asks for those that act as one service account
 
@@ -63,12 +66,12 @@ def answers(cloud: Cloud) -> Callable[[web.Request], web.Response]:
     def answer(request: web.Request) -> web.Response:
         if request.path.startswith(server.PREFIX):
             return server.serve(cloud, request)
-        building, listing = builds.serves(request.path), listed.PATH.fullmatch(request.path)
+        building, listing = api.serves(request.path), list_apis.PATH.fullmatch(request.path)
         quota_project.check(cloud, request, storage=not (building or listing))
         if building:
-            return builds.serve(cloud, request)
+            return api.serve(cloud, request)
         if listing:
-            return listed.serve(cloud, request)
+            return list_apis.serve(cloud, request)
         return storage.handle(request)
 
     return answer

@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from environment.quantity import parse, readable
 from rehearsal.cloud import Attributes
+from vocabulary.quantity import parse, readable
 
 _TPU = "google.com/tpu"
 _READ = {"get", "list", "watch"}

@@ -21,12 +21,12 @@ from typing import IO
 
 from rehearsal import processes
 from rehearsal.cloud import Cloud
-from rehearsal.gcs import BUCKET
+from rehearsal.cloudbuild.resources import connect
+from rehearsal.google.cloud_storage_api import BUCKET
+from rehearsal.google.identity import TOKEN, token_of
+from rehearsal.google.locations import offer
+from rehearsal.google.project import make_project
 from rehearsal.own_folder import MARK, CannotStart, cannot_be_used, usable
-from rehearsal.rules.cloud_build import connect
-from rehearsal.rules.identity import TOKEN, token_of
-from rehearsal.rules.offered import offer
-from rehearsal.rules.project import make_project
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -4,7 +4,7 @@ Two things make the bindings slow. In Python, a binding's root package imports a
 whichever of them is wanted. In node, its index.js requires as many files. So the root package is put in sys.modules
 without running its body, and node is told to use the lazy-index.js that every binding ships beside its index.js. Both
 depend on how the pinned versions are made: with others this warns, and takes the plain way. The synthesized JSON is the
-same either way (tests/test_stacks_bindings.py).
+same either way (tests/stacks/test_bindings.py).
 
 This is the one file of the stacks that touches the process environment: the jsii kernel is a node process that takes
 its options from nowhere else. They are set while it starts, when cdktf is first imported, and then put back.

@@ -51,8 +51,8 @@ from constructs import Construct
 from environment import Environment
 from environment.addresses import MAX_PODS_CPU
 from environment.cpu import cpu_machine_type
-from environment.names import CPU_GROUP, POOL_GROUP_LABEL
 from stacks.base import EnvironmentStack
+from vocabulary.keys import CPU_GROUP, POOL_GROUP_LABEL
 
 # Access is decided by IAM, not by scopes. https://cloud.google.com/kubernetes-engine/docs/how-to/access-scopes
 OAUTH_SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]

@@ -13,21 +13,21 @@ from cdktf_cdktf_provider_kubernetes.role_binding_v1 import RoleBindingV1
 from constructs import Construct
 
 from environment import Environment
-from environment.names import (
-    CPU_GROUP,
-    JOBSET_NAMESPACE,
-    KUEUE_NAMESPACE,
-    POOL_GROUP_LABEL,
-    TEAM_ACCOUNT,
-    TEAM_LABEL,
-)
-from environment.queues import UNCOUNTED_PREFIXES
+from environment.names import JOBSET_NAMESPACE, KUEUE_NAMESPACE
 from stacks.access import Access
 from stacks.base import ClusterUser
 from stacks.charts import LocalChart
 from stacks.drain import Drain
 from stacks.plan_access import PlanAccess
 from stacks.teams import Team
+from vocabulary.keys import (
+    ADMITTED_POD_LABEL,
+    CPU_GROUP,
+    POOL_GROUP_LABEL,
+    TEAM_ACCOUNT,
+    TEAM_LABEL,
+    UNCOUNTED_PREFIXES,
+)
 
 JOBSET_VERSION = "0.12.0"
 KUEUE_VERSION = "0.19.2"
@@ -53,8 +53,6 @@ FRAMEWORKS = ["batch/job", "jobset.x-k8s.io/jobset", "ray.io/rayjob", "ray.io/ra
 
 # Kueue's own two: a preemption may not leave the owner of the slices with more than its share.
 FAIR_STRATEGIES = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
-
-ADMITTED_POD_LABEL = "kueue.x-k8s.io/podset"
 
 
 class Platform(ClusterUser):

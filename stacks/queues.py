@@ -14,10 +14,10 @@ from cdktf_cdktf_provider_kubernetes.manifest import (
 from constructs import Construct
 
 from environment import Environment
-from environment.names import LOCAL_QUEUE
-from environment.queues import queue_objects
+from environment.kubernetes.queues import queue_objects
 from stacks.base import ClusterUser
 from stacks.drain import Drain
+from vocabulary.keys import LOCAL_QUEUE
 
 # Every kind, after the kinds whose objects it names.
 ORDER: dict[str, tuple[str, ...]] = {

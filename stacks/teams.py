@@ -11,8 +11,9 @@ from cdktf_cdktf_provider_kubernetes.namespace_v1 import NamespaceV1, NamespaceV
 from cdktf_cdktf_provider_kubernetes.service_account_v1 import ServiceAccountV1, ServiceAccountV1Metadata
 from constructs import Construct
 
-from environment import Environment, fleet
-from environment.names import TEAM_ACCOUNT, TEAM_LABEL
+from environment import Environment
+from environment.fleet import model
+from vocabulary.keys import TEAM_ACCOUNT, TEAM_LABEL
 
 # Read, write and delete objects; and read the bucket itself, which MaxText does before it writes a checkpoint.
 BUCKET_ROLES = {"objects": "roles/storage.objectUser", "reader": "roles/storage.legacyBucketReader"}
@@ -32,7 +33,7 @@ class Team(Construct):
         id_: str,
         *,
         environment: Environment,
-        team: fleet.Team,
+        team: model.Team,
         project_number: str,
         depends_on: Sequence[ITerraformDependable],
     ) -> None:

@@ -27,9 +27,9 @@ from constructs import Construct
 
 from environment import CapacityMode, Environment, PoolGroup
 from environment.addresses import MAX_PODS_TPU
-from environment.names import POOL_GROUP_LABEL
 from stacks.base import EnvironmentStack
 from stacks.cluster import NODE_LABELS, OAUTH_SCOPES
+from vocabulary.keys import POOL_GROUP_LABEL
 
 TPU_DISK_GB = 100
 

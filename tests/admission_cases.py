@@ -10,9 +10,10 @@ from typing import Any
 
 import yaml
 
-from environment.admission import Explanation
+from admission import Explanation
 
-CASES = Path(__file__).parent / "admission"
+DATA = Path(__file__).parent / "admission"
+CASES = DATA / "cases"
 
 Object = dict[str, Any]
 
@@ -29,7 +30,7 @@ def manifest_of(name: str) -> Object:
 
 @cache
 def _read_fleet(name: str) -> list[Object]:
-    return list(yaml.safe_load_all((CASES / "fleets" / f"{name}.yaml").read_text(encoding="utf-8")))
+    return list(yaml.safe_load_all((DATA / "fleets" / f"{name}.yaml").read_text(encoding="utf-8")))
 
 
 def fleet(name: str = "one-team") -> list[Object]:
@@ -97,7 +98,7 @@ class RuleCase:
 def rule_cases() -> tuple[RuleCase, ...]:
     """Those of tests/admission/rules, in order."""
     found = []
-    for file in sorted((CASES / "rules").glob("*.yaml")):
+    for file in sorted((DATA / "rules").glob("*.yaml")):
         for number, each in enumerate(yaml.safe_load(file.read_text(encoding="utf-8"))):
             place = f"{file.stem}-{number}"
             found.append(RuleCase(**{**each, "also": tuple(each.get("also", ())), "place": place}))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from plans import changed, plan
+from tests.plans import changed, plan
 
 Attributes = dict[str, int]
 
@@ -86,7 +86,9 @@ class Terraform:
         """What the plan of now does."""
         out = {self._removal(name, id_) for name, id_ in self.deposed.items() if id_ in self.cloud}
         for name, (actions, before, after, _) in self._actions(config).items():
-            if "delete" in actions:
+            if actions == ("delete",):
+                out.add(("remove", name))  # what was reviewed is that nothing of this name stays
+            elif "delete" in actions:
                 out.add(self._removal(name, before["id"]))
             if "create" in actions:
                 out.add(("make", name, *sorted(after.items())))
@@ -130,6 +132,8 @@ class Terraform:
                     steps.append(("make", name, *sorted(config[name].items())))
                 elif verb == "update":
                     steps.append(("update", name, config[name]))
+                elif verbs == ("delete",):
+                    steps.append(("delete", name))
                 else:
                     steps.append(("remove deposed" if verbs == ("create", "delete") else "remove", name))
         return steps
@@ -146,10 +150,10 @@ class Terraform:
             yield from (("set", name, key, value) for key, value in rest[0].items() if seen[key] != value)
             self.cloud[id_] = dict(rest[0])
             self.state[name] = (id_, dict(rest[0]))
-        elif verb == "remove":
+        elif verb in ("delete", "remove"):
             id_ = self.state.pop(name)[0]
             del self.cloud[id_]
-            yield self._removal(name, id_)
+            yield ("remove", name) if verb == "delete" else self._removal(name, id_)
         else:
             id_ = self.deposed.pop(name)
             self.cloud.pop(id_, None)

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 import environment
-from cli import states
-from cli.cloud import Clients, connect
-from cli.dialog import Dialog
-from cli.recovery_states import mend
-from cli.terraform import Stack
 from environment.names import Names
 from rehearsal import web
 from rehearsal.cloud import Blob, Cloud
-from rehearsal.gcs import BUCKET
-from rehearsal.rules.project import make_project
+from rehearsal.google.cloud_storage_api import BUCKET
+from rehearsal.google.project import make_project
 from rehearsal.serve import answers
+from tpuenv.google.clients import Clients, connect
+from tpuenv.recovery.states import mend
+from tpuenv.state import versions as states
+from tpuenv.terminal.dialog import Dialog
+from tpuenv.terraform.stack import Stack
 
 STATES = "some-project-tpu-tf-state"
 

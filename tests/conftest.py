@@ -12,8 +12,8 @@ from types import FrameType
 import pytest
 from hypothesis import settings
 
-from cli.project import FOLDER
-from environment.settings import KEYS
+from environment.project import FOLDER
+from environment.settings.model import KEYS
 from rehearsal import processes
 from tests import published
 from tests.synthesis import Synthesis

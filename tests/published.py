@@ -6,8 +6,8 @@ import dataclasses
 import re
 from pathlib import Path
 
-from cli.project import EXAMPLE, ROOT
-from environment.settings import Settings
+from environment.project import EXAMPLE, ROOT
+from environment.settings.model import Settings
 
 _VARS_ENV = ROOT / "vars.env"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from install.steps import ROOT
 from rehearsal.cloudbuild.config import Config, read
 from rehearsal.cloudbuild.images import DOCKER
-from setup.steps import ROOT
 from tests.synthesis import Synthesis
 
 FOLDER = ROOT / "cloudbuild"
@@ -85,7 +85,7 @@ def test_the_image_is_built_from_a_digest() -> None:
 
 def test_the_image_installs_with_our_setup_and_downloads_nothing_else() -> None:
     runs = [line.removeprefix("RUN ") for line in dockerfile() if line.startswith("RUN ")]
-    assert runs[0] == "sh setup/run"
+    assert runs[0] == "sh install/run"
     programs = {part.split()[0] for run in runs for part in run.split(" && ")}
     assert programs <= {"sh", "cd", "terraform", "mv", "rm"}
     assert not [line for line in dockerfile() if line.startswith("ADD ")]
@@ -94,7 +94,14 @@ def test_the_image_installs_with_our_setup_and_downloads_nothing_else() -> None:
 def test_what_the_image_copies_is_there_and_enough_for_the_setup() -> None:
     sources = [word for line in dockerfile() if line.startswith("COPY ") for word in line.split()[1:-1]]
     assert all((ROOT / source).exists() for source in sources)
-    assert {"requirements.txt", "package.json", "package-lock.json", "setup", "stacks/bindings.py"} <= set(sources)
+    assert {
+        "requirements.txt",
+        "package.json",
+        "package-lock.json",
+        "install",
+        "cdktf_patches",
+        "stacks/bindings.py",
+    } <= set(sources)
 
 
 def test_terraform_in_the_image_has_no_registry() -> None:

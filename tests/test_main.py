@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import main
-from cli import project
+from environment import project
 from tests.synthesis import ROOT, STACKS
 
 

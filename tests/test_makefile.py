@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.project import ROOT
+from environment.project import ROOT
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not on the PATH")

@@ -10,8 +10,8 @@ import pytest
 
 import environment
 from environment import Settings
-from environment.queues import queue_objects
-from tests.readme_tables import README, ROOT, replaced
+from environment.kubernetes.queues import queue_objects
+from tests.generate.readme_tables import README, ROOT, replaced
 from tests.synthesis import STACKS
 
 TEXT = README.read_text(encoding="utf-8")
@@ -19,7 +19,7 @@ KEYS = {field.name.upper() for field in dataclasses.fields(Settings)}
 
 
 def test_its_tables_are_what_the_code_says() -> None:
-    assert replaced(TEXT) == TEXT, "the README's tables are old: run python -m tests.readme_tables"
+    assert replaced(TEXT) == TEXT, "the README's tables are old: run python -m tests.generate.readme_tables"
 
 
 def test_it_maps_the_sandboxs_variables_to_settings_that_exist() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.project import ROOT
+from environment.project import ROOT
 from rehearsal import processes
 
 WAITS_FOR_EVER = """

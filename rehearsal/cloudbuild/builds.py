@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 
 from rehearsal.cloud import Attributes, Cloud
 from rehearsal.cloudbuild.triggers import Trigger
-from rehearsal.rules.google import PROJECT
+from rehearsal.google.common import PROJECT
 
 BUILD = "cloudbuild_build"
 PENDING, QUEUED, WORKING = "PENDING", "QUEUED", "WORKING"

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from environment.yaml_text import NotYaml, Value, parse
 from rehearsal.cloudbuild.substitutions import BUILT_IN, OWN, resolved, substituted, used
+from vocabulary.yaml_text import NotYaml, Value, parse
 
 # Of a build that says none: one hour.
 TIMEOUT_SECONDS = 3600.0

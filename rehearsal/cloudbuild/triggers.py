@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rehearsal.cloud import Attributes, Cloud
-from rehearsal.rules.google import one
+from rehearsal.google.common import one
 
 TRIGGER = "google_cloudbuild_trigger"
 

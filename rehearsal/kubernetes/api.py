@@ -7,59 +7,22 @@ import re
 import uuid
 from typing import Any
 
-from rehearsal.cloud import Cloud
 from rehearsal.kubernetes import controllers, webhooks
-from rehearsal.kubernetes.resources import ALL, BUILT_IN, CRD, NAMESPACE, RAY, Resource
+from rehearsal.kubernetes.objects import KIND, Object, Objects
+from rehearsal.kubernetes.resources import NAMESPACE, Resource
 from rehearsal.kubernetes.status import Status
-
-KIND = "kubernetes"  # the kind of all of a cluster's objects in the cloud
-CLUSTER = "google_container_cluster"
-
-Object = dict[str, Any]
 
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _INITIAL_NAMESPACES = ("default", "kube-system", "kube-public", "gmp-system", "gke-managed-system")
 
 
-class Api:
+class Api(Objects):
     """The API server of the cluster with this full name, as it stands in the cloud."""
-
-    def __init__(self, cloud: Cloud, cluster: str) -> None:
-        self.cloud = cloud
-        self.cluster = cluster
-
-    def resource(self, api_version: str, kind: str) -> Resource:
-        """The served kind; Status 404 when there is none, as before its CRD is installed."""
-        for item in ALL:
-            if (item.api_version, item.kind) == (api_version, kind) and self._serves(item):
-                return item
-        raise Status(404, f'no matches for kind "{kind}" in version "{api_version}"')
-
-    def by_plural(self, api_version: str, plural: str) -> Resource:
-        """The served kind under its name in paths."""
-        for item in ALL:
-            if (item.api_version, item.plural) == (api_version, plural) and self._serves(item):
-                return item
-        raise Status(404, "the server could not find the requested resource")
-
-    def _serves(self, resource: Resource) -> bool:
-        if resource in BUILT_IN:
-            return True
-        if resource in RAY and self._has_ray():
-            return True
-        return self.cloud.get(KIND, self._key(CRD, "", resource.qualified)) is not None
-
-    def _has_ray(self) -> bool:
-        addons = (self.cloud.get(CLUSTER, self.cluster) or {}).get("addons_config") or [{}]
-        return any(config.get("enabled") for config in addons[0].get("ray_operator_config") or [])
-
-    def _key(self, resource: Resource, namespace: str, name: str) -> str:
-        return f"{self.cluster}|{resource.api_version}|{resource.kind}|{namespace}|{name}"
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object:
         """One object, with its status as the controllers would have it; Status 404."""
-        found = self.cloud.get(KIND, self._key(resource, namespace, name))
+        found = self.cloud.get(KIND, self.key(resource, namespace, name))
         if found is None and resource is NAMESPACE and name in _INITIAL_NAMESPACES:
             found = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "uid": name, "generation": 1}}
         if found is None:
@@ -78,10 +41,6 @@ class Api:
         prefix = f"{self.cluster}|{resource.api_version}|{resource.kind}|" + (f"{namespace}|" if namespace else "")
         return [controllers.with_status(self, item.attributes) for item in self.cloud.find(KIND, prefix=prefix)]
 
-    def everything(self) -> list[Object]:
-        """All objects of the cluster, as they are stored."""
-        return [item.attributes for item in self.cloud.find(KIND, prefix=f"{self.cluster}|")]
-
     def create(self, body: Object, *, dry_run: bool = False) -> Object:
         """The object as created; with `dry_run` nothing is kept, but everything is asked, webhooks included."""
         resource, new = self.resource(body.get("apiVersion", ""), body.get("kind", "")), copy.deepcopy(body)
@@ -92,7 +51,7 @@ class Api:
         with self.cloud.transaction():
             if resource.namespaced:
                 self._namespace_takes(namespace, resource, name)
-            if self.cloud.get(KIND, self._key(resource, namespace, name)) is not None:
+            if self.cloud.get(KIND, self.key(resource, namespace, name)) is not None:
                 raise Status(409, f'{resource.qualified} "{name}" already exists', "AlreadyExists")
         # Outside of the transaction: a webhook that refuses counts its refusals.
         webhooks.review(self, new)
@@ -100,7 +59,7 @@ class Api:
             metadata.update(uid=str(uuid.uuid4()), generation=1, creationTimestamp="2026-01-01T00:00:00Z")
             metadata["resourceVersion"] = str(self.cloud.next("resource-version"))
             if not dry_run:
-                self._store(new)
+                self.store(new)
                 controllers.reconcile(self)
         return new if dry_run else self.get(resource, namespace, name)
 
@@ -130,7 +89,7 @@ class Api:
             if new.get("spec") != old.get("spec"):
                 new["metadata"]["generation"] = old["metadata"].get("generation", 1) + 1
             if not dry_run:
-                self._store(new)
+                self.store(new)
                 controllers.reconcile(self)
         return new if dry_run else self.get(resource, namespace, name)
 
@@ -142,37 +101,18 @@ class Api:
         """Delete; the object is given back when finalizers keep it (it is then terminating), None when it is gone."""
         self.get(resource, namespace, name)
         with self.cloud.transaction():
-            found = self.cloud.get(KIND, self._key(resource, namespace, name))
+            found = self.cloud.get(KIND, self.key(resource, namespace, name))
             if found is None:
                 return None
             found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-            self._store(found)
+            self.store(found)
             controllers.reconcile(self)
-        return self.cloud.get(KIND, self._key(resource, namespace, name))
+        return self.cloud.get(KIND, self.key(resource, namespace, name))
 
     def foreign_changes(self, live: Object, wanted: Object) -> list[str]:
         """The fields that somebody else has set and `wanted` would change."""
         changing = differences(live.get("spec"), wanted.get("spec"), ".spec")
         return [field for field in changing if field in live["metadata"].get("managedFields", [])]
-
-    def remove(self, body: Object) -> None:
-        """Take an object out, whatever its finalizers; a namespace with all that is in it."""
-        metadata = body["metadata"]
-        resource = next(item for item in ALL if (item.api_version, item.kind) == (body["apiVersion"], body["kind"]))
-        if resource is NAMESPACE:
-            for item in self.everything():
-                if item["metadata"].get("namespace") == metadata["name"]:
-                    self.remove(item)
-        self.cloud.delete(KIND, self._key(resource, metadata.get("namespace", ""), metadata["name"]))
-
-    def store(self, body: Object) -> None:
-        """Write an object as a controller does, past webhooks."""
-        self._store(body)
-
-    def _store(self, body: Object) -> None:
-        resource = next(item for item in ALL if (item.api_version, item.kind) == (body["apiVersion"], body["kind"]))
-        metadata = body["metadata"]
-        self.cloud.put(KIND, self._key(resource, metadata.get("namespace", ""), metadata["name"]), body)
 
     def _place(self, resource: Resource, metadata: Object) -> tuple[str, str]:
         name, namespace = str(metadata.get("name", "")), str(metadata.get("namespace") or "")
@@ -183,7 +123,7 @@ class Api:
         return (namespace if resource.namespaced else ""), name
 
     def _namespace_takes(self, namespace: str, resource: Resource, name: str) -> None:
-        found = self.cloud.get(KIND, self._key(NAMESPACE, "", namespace))
+        found = self.cloud.get(KIND, self.key(NAMESPACE, "", namespace))
         if found is None and namespace not in _INITIAL_NAMESPACES:
             raise Status(404, f'namespaces "{namespace}" not found')
         if found is not None and "deletionTimestamp" in found["metadata"]:

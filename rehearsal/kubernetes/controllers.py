@@ -1,20 +1,18 @@
 """What controllers would do after a write: conditions of queues, admission of jobs, finalizers.
 
-Kueue 0.19.2: pkg/controller/core. Admission itself is `environment.admission`, fed with the cluster's objects.
+Kueue 0.19.2: pkg/controller/core. Admission itself is `admission`, fed with the cluster's objects.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from environment import admission
+import admission
 from rehearsal.kubernetes import webhooks
+from rehearsal.kubernetes.objects import Objects
 from rehearsal.kubernetes.resources import KUEUE
-
-if TYPE_CHECKING:
-    from rehearsal.kubernetes.api import Api
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 IN_USE = "kueue.x-k8s.io/resource-in-use"
@@ -28,7 +26,7 @@ STATUS_KINDS = ("ClusterQueue", "LocalQueue", "Namespace")
 Object = dict[str, Any]
 
 
-def reconcile(api: Api) -> None:
+def reconcile(api: Objects) -> None:
     """Bring the cluster to rest after a change: stop, admit, and let go of what nothing holds any more."""
     going = True
     while going:
@@ -43,7 +41,7 @@ def reconcile(api: Api) -> None:
             _admit(api)
 
 
-def holders(api: Api, body: Object) -> Iterator[str]:
+def holders(api: Objects, body: Object) -> Iterator[str]:
     """What keeps an object from going, in words."""
     kind, name = body["kind"], body["metadata"]["name"]
     if kind == "ClusterQueue":
@@ -64,7 +62,7 @@ def holders(api: Api, body: Object) -> Iterator[str]:
                 yield f"{item['kind']} {_full_name(item)} has a finalizer that only Kueue removes, and Kueue is gone"
 
 
-def with_status(api: Api, body: Object) -> Object:
+def with_status(api: Objects, body: Object) -> Object:
     """The object with the conditions and counts that its controller would write."""
     out = copy.deepcopy(body)
     kind = body.get("kind")
@@ -77,7 +75,7 @@ def with_status(api: Api, body: Object) -> Object:
     return out
 
 
-def _cluster_queue_status(api: Api, queue: Object) -> Object:
+def _cluster_queue_status(api: Objects, queue: Object) -> Object:
     name, policy = queue["metadata"]["name"], queue.get("spec", {}).get("stopPolicy", "None")
     known = {flavor["metadata"]["name"] for flavor in _of_kind(api, "ResourceFlavor")}
     missing = [flavor for flavor in _flavors(queue) if flavor not in known]
@@ -101,7 +99,7 @@ def _cluster_queue_status(api: Api, queue: Object) -> Object:
     }
 
 
-def _local_queue_status(api: Api, queue: Object) -> Object:
+def _local_queue_status(api: Objects, queue: Object) -> Object:
     wanted = queue.get("spec", {}).get("clusterQueue")
     found = [item for item in _of_kind(api, "ClusterQueue") if item["metadata"]["name"] == wanted]
     if not found:
@@ -115,7 +113,7 @@ def _condition(status: bool, reason: str, message: str) -> Object:
     return {"type": "Active", "status": str(status), "reason": reason, "message": message}
 
 
-def _forget_jobs_that_are_gone(api: Api) -> None:
+def _forget_jobs_that_are_gone(api: Objects) -> None:
     """A Workload goes with its job."""
     owners = {(item["kind"], _full_name(item)) for item in api.everything() if item["kind"] in JOB_KINDS}
     for workload in _workloads(api):
@@ -124,7 +122,7 @@ def _forget_jobs_that_are_gone(api: Api) -> None:
             api.remove(workload)
 
 
-def _stop(api: Api) -> None:
+def _stop(api: Objects) -> None:
     """HoldAndDrain takes admission back: jobs stay, suspended.
 
     https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/#stoppolicy
@@ -139,20 +137,20 @@ def _stop(api: Api) -> None:
             _evict(api, workload, "ClusterQueueStopped")
 
 
-def _evict(api: Api, workload: Object, reason: str) -> None:
+def _evict(api: Objects, workload: Object, reason: str) -> None:
     workload["status"] = {"conditions": [{"type": "Evicted", "status": "True", "reason": reason}]}
     api.store(workload)
     _suspend(api, workload, True)
 
 
-def _admit(api: Api) -> None:
+def _admit(api: Objects) -> None:
     """Every managed job has a Workload, and those that fit are admitted, until nobody is stopped for another."""
     for _ in range(1 + len(_workloads(api))):
         if not _admit_once(api):
             break
 
 
-def _admit_once(api: Api) -> bool:
+def _admit_once(api: Objects) -> bool:
     """In order of creation; whether any was stopped to make room."""
     stopped = False
     known = {(item["metadata"]["ownerReferences"][0]["kind"], _owner(item)): item for item in _workloads(api)}
@@ -182,14 +180,14 @@ def _admit_once(api: Api) -> bool:
     return stopped
 
 
-def explain(api: Api, job: Object) -> admission.Explanation:
+def explain(api: Objects, job: Object) -> admission.Explanation:
     """Where Kueue would admit a job, in the cluster as it stands."""
     namespace = job["metadata"].get("namespace", "default")
     return admission.explain(admission_objects(api), job, namespace=namespace)
 
 
-def admission_objects(api: Api) -> list[Object]:
-    """What `environment.admission` wants to see of the cluster."""
+def admission_objects(api: Objects) -> list[Object]:
+    """What `admission` wants to see of the cluster."""
     wanted = ("Namespace", "ResourceFlavor", "ClusterQueue", "LocalQueue", "WorkloadPriorityClass", "PriorityClass")
     return [
         item
@@ -198,7 +196,7 @@ def admission_objects(api: Api) -> list[Object]:
     ]
 
 
-def _new_workload(api: Api, job: Object, priority: int) -> Object:
+def _new_workload(api: Objects, job: Object, priority: int) -> Object:
     metadata = job["metadata"]
     workload = {
         "apiVersion": KUEUE[0].api_version,
@@ -224,7 +222,7 @@ def _new_workload(api: Api, job: Object, priority: int) -> Object:
     return workload
 
 
-def _suspend(api: Api, workload: Object, suspended: bool) -> None:
+def _suspend(api: Objects, workload: Object, suspended: bool) -> None:
     owner = workload["metadata"]["ownerReferences"][0]
     for item in api.everything():
         if (item["kind"], _full_name(item)) == (owner["kind"], _owner(workload)):
@@ -232,7 +230,7 @@ def _suspend(api: Api, workload: Object, suspended: bool) -> None:
             api.store(item)
 
 
-def _managed_queue(api: Api, job: Object) -> str:
+def _managed_queue(api: Objects, job: Object) -> str:
     """The LocalQueue of a job: its label, or the one named "default" of its namespace (manageJobsWithoutQueueName)."""
     given = job["metadata"].get("labels", {}).get(QUEUE_LABEL)
     if given:
@@ -246,15 +244,15 @@ def _is_managed(job: Object) -> bool:
     return bool(job["metadata"].get("labels", {}).get(QUEUE_LABEL))
 
 
-def _of_kind(api: Api, kind: str) -> list[Object]:
+def _of_kind(api: Objects, kind: str) -> list[Object]:
     return [item for item in api.everything() if item["kind"] == kind]
 
 
-def _workloads(api: Api) -> list[Object]:
+def _workloads(api: Objects) -> list[Object]:
     return _of_kind(api, "Workload")
 
 
-def _queues_of(api: Api, cluster_queue: str) -> list[Object]:
+def _queues_of(api: Objects, cluster_queue: str) -> list[Object]:
     return [item for item in _of_kind(api, "LocalQueue") if item.get("spec", {}).get("clusterQueue") == cluster_queue]
 
 

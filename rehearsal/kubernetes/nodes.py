@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rehearsal.cloud import Cloud
-from rehearsal.rules.google import one
-from rehearsal.rules.tpu import SHAPES, topology_of
+from rehearsal.google.common import one
+from rehearsal.google.tpu import SHAPES, topology_of
 
 POOL = "google_container_node_pool"
 

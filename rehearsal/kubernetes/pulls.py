@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rehearsal.cloud import Cloud
-from rehearsal.rules import identity
-from rehearsal.rules.google import one
+from rehearsal.google import identity
+from rehearsal.google.common import one
 
 POOL = "google_container_node_pool"
 _USE = "serviceusage.services.use"

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from rehearsal.kubernetes.api import Api, Object
+from rehearsal.kubernetes.api import Api
+from rehearsal.kubernetes.objects import Object
 from rehearsal.kubernetes.resources import ALL, Resource
 
 API = "rbac.authorization.k8s.io/v1"

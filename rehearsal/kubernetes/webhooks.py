@@ -6,12 +6,10 @@ is counted and not timed, so that a rehearsal goes the same way every time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rehearsal.kubernetes.objects import Objects
 from rehearsal.kubernetes.status import Status
-
-if TYPE_CHECKING:
-    from rehearsal.kubernetes.api import Api
 
 KIND = "webhook"  # in the cloud: one object for every installed controller with webhooks
 REFUSALS = 2  # calls that a new webhook does not answer
@@ -24,21 +22,21 @@ _JOBS = {
 }
 
 
-def installed(api: Api, controller: str) -> bool:
+def installed(api: Objects, controller: str) -> bool:
     """Whether a controller ("kueue", "jobset") is there with its webhooks."""
     return api.cloud.get(KIND, f"{api.cluster}|{controller}") is not None
 
 
-def install(api: Api, controller: str) -> None:
+def install(api: Objects, controller: str) -> None:
     """The controller's chart has been installed: its webhooks are registered and do not answer yet."""
     api.cloud.put(KIND, f"{api.cluster}|{controller}", {"refusals": REFUSALS})
 
 
-def uninstall(api: Api, controller: str) -> None:
+def uninstall(api: Objects, controller: str) -> None:
     api.cloud.delete(KIND, f"{api.cluster}|{controller}")
 
 
-def review(api: Api, body: dict[str, Any], *, old: dict[str, Any] | None = None) -> None:
+def review(api: Objects, body: dict[str, Any], *, old: dict[str, Any] | None = None) -> None:
     """Ask the webhooks that watch this kind; raises Status when one does not answer or says no."""
     version, kind = body["apiVersion"], body["kind"]
     if version.startswith("jobset.x-k8s.io/"):
@@ -53,7 +51,7 @@ def review(api: Api, body: dict[str, Any], *, old: dict[str, Any] | None = None)
         _unchanged(body, old, "clusterQueue")
 
 
-def _answers(api: Api, controller: str, webhook: str, path: str) -> None:
+def _answers(api: Objects, controller: str, webhook: str, path: str) -> None:
     found = api.cloud.get(KIND, f"{api.cluster}|{controller}")
     if found is None or not found["refusals"]:
         return

@@ -11,12 +11,13 @@ import yaml
 
 import environment
 from environment import Environment
-from environment.names import CPU_GROUP, JOBSET_NAMESPACE, KUEUE_NAMESPACE, POOL_GROUP_LABEL
+from environment.names import JOBSET_NAMESPACE, KUEUE_NAMESPACE
 from tests.admission_cases import CASES
 from tests.cluster.api import ApiServer, until
 from tests.cluster.ground import CannotUse, can_run_pods, reached, refuse_a_cluster_in_use, what_is_ours
 from tests.cluster.lab import CONTROLLERS, Terraform, for_a_lab
 from tests.synthesis import read_stack, synthesize
+from vocabulary.keys import CPU_GROUP, POOL_GROUP_LABEL
 
 # Read before tests/conftest.py takes what leads to a cluster out of the environment of every test.
 KUBECONFIG = os.environ.get("KUBECONFIG", "")
@@ -55,7 +56,7 @@ def synthesized(described: Environment, tmp_path_factory: pytest.TempPathFactory
 def api(described: Environment) -> Iterator[ApiServer]:
     """A cluster without anything of ours, before and after."""
     namespaces = {team.name for team in described.teams}
-    for path in (CASES / "fleets").glob("*.yaml"):
+    for path in (CASES.parent / "fleets").glob("*.yaml"):
         objects = yaml.safe_load_all(path.read_text(encoding="utf-8"))
         namespaces |= {each["metadata"]["namespace"] for each in objects if each["kind"] == "LocalQueue"}
     try:

@@ -8,8 +8,8 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from environment.names import TEAM_LABEL
 from tests.cluster.api import ApiServer
+from vocabulary.keys import TEAM_LABEL
 
 # What the queues are made of: a cluster that has any is somebody's, ours or not.
 QUEUE_KINDS = (

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from environment.names import TEAM_LABEL
 from tests.admission_cases import CASES, fleet
 from tests.cluster.api import KUEUE, ApiServer, Object, until
 from tests.cluster.outcome import ADMITTED, NOT_QUEUED, Outcome, expected, outcome_of, submitted
+from vocabulary.keys import TEAM_LABEL
 
 pytestmark = pytest.mark.cluster
 

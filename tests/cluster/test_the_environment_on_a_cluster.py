@@ -14,13 +14,13 @@ import pytest
 import yaml
 
 from environment import Environment
-from environment.names import LOCAL_QUEUE
 from stacks.charts import CHARTS
 from tests.cluster.api import ApiServer, Object, Refused, until
 from tests.cluster.ground import can_run_pods
 from tests.cluster.lab import CONTROLLERS, Terraform, for_a_lab, releases_of_local_charts
 from tests.cluster.outcome import ADMITTED, Outcome, outcome_of
 from tests.synthesis import read_stack
+from vocabulary.keys import LOCAL_QUEUE
 
 pytestmark = pytest.mark.cluster
 

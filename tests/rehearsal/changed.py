@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal.cloud import Cloud, Object
+from rehearsal.google.gke import CLUSTER, POOL
 from rehearsal.kubernetes.api import Api
-from rehearsal.rules.gke import CLUSTER, POOL
 from rehearsal.world import World
 from tests.change_cases import Described
 from tests.rehearsal.deployed import submit, workloads

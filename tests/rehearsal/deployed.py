@@ -11,9 +11,9 @@ import yaml
 
 from environment import Environment
 from environment.services import SERVICES
+from rehearsal.cloudbuild.resources import connect
+from rehearsal.google.storage import BUCKET
 from rehearsal.kubernetes.api import Api
-from rehearsal.rules.cloud_build import connect
-from rehearsal.rules.storage import BUCKET
 from rehearsal.world import Project, World
 from tests.rehearsal.played import CACHE, Played
 from tests.synthesis import read_stack

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from environment import Environment
-from rehearsal import failures
-from rehearsal.gcs import BUCKET
+from rehearsal.google.cloud_storage_api import BUCKET
+from rehearsal.terraform import failures
 from rehearsal.world import ROOT, World
 from tests.rehearsal.deployed import world_of
 
@@ -64,7 +64,7 @@ class Ground:
         return said
 
     def tpuenv(self, *arguments: str, code: int = 0, account: str = "") -> str:
-        return self.run([sys.executable, "-m", "cli", *arguments], code=code, account=account)
+        return self.run([sys.executable, "-m", "tpuenv", *arguments], code=code, account=account)
 
     def recover(self, *arguments: str, code: int = 0) -> str:
         return self.tpuenv("recover", *arguments, "--output", str(self.world.output), code=code)

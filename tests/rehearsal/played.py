@@ -17,15 +17,16 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from rehearsal import planning, values, web
+from rehearsal import web
 from rehearsal.cloud import Cloud
-from rehearsal.provider import Provider, Schemas
-from rehearsal.rules.identity import token_of
-from rehearsal.rules.kind import Client, Kind, Place
-from rehearsal.rules.project import make_project
-from rehearsal.schemas import Block
+from rehearsal.google.identity import token_of
+from rehearsal.google.project import make_project
 from rehearsal.serve import answers, provider, schemas_of
-from rehearsal.values import Value
+from rehearsal.terraform import planning, values
+from rehearsal.terraform.kind import Client, Kind, Place
+from rehearsal.terraform.provider import Provider, Schemas
+from rehearsal.terraform.schemas import Block
+from rehearsal.terraform.values import Value
 from tests.rehearsal.proposals import complete, proposed
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rehearsal import schemas, values
-from rehearsal.schemas import Block, NestedBlock
-from rehearsal.values import Dynamic, Value
+from rehearsal.terraform import schemas, values
+from rehearsal.terraform.schemas import Block, NestedBlock
+from rehearsal.terraform.values import Dynamic, Value
 
 
 def complete(block: Block, config: dict[str, Any]) -> dict[str, Value]:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rehearsal.values import Dynamic
+from rehearsal.terraform.values import Dynamic
 from tests.rehearsal.deployed import stacks_in
 from tests.rehearsal.played import Played
 from tests.synthesis import read_stack

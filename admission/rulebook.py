@@ -1,0 +1,36 @@
+"""Every rule that a manifest alone is held against, in the order of the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from admission.api_server import containers, jobs, metadata, pods
+from admission.jobset import webhook
+from admission.kuberay import clusters as ray_clusters
+from admission.kuberay import jobs as ray_jobs
+from admission.kueue import topology, webhooks
+from admission.manifest import Workload
+from admission.result import Reason
+from admission.rules import Rule
+
+RULES: tuple[Rule, ...] = tuple(
+    rule
+    for book in (
+        metadata.BOOK,
+        webhooks.BOOK,
+        topology.BOOK,
+        webhook.BOOK,
+        jobs.BOOK,
+        ray_clusters.BOOK,
+        ray_jobs.BOOK,
+        pods.BOOK,
+        containers.BOOK,
+    )
+    for rule in book.rules
+)
+
+
+def refusals(workload: Workload) -> Iterator[Reason]:
+    """Everything for which the workload would not be created, or nothing would be made of it."""
+    for rule in RULES:
+        yield from rule.reasons(workload)

@@ -1,0 +1,155 @@
+"""Why no flavor is free for a pod set, in words: only the flavors that were meant, and what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+
+from admission.cluster import Cluster, ClusterQueue
+from admission.gke.slices import shape_of
+from admission.kueue.flavors import Attempt, GroupOutcome, Shortage
+from admission.manifest import PodSet
+from admission.result import Reason, Verdict, amount, asked
+from vocabulary.keys import ACCELERATOR_LABEL, TOPOLOGY_LABEL, TPU
+
+_CODES = {ACCELERATOR_LABEL: "wrong-accelerator", TOPOLOGY_LABEL: "wrong-topology"}
+
+
+def why_no_flavor(cluster: Cluster, queue: ClusterQueue, pods: PodSet, outcome: GroupOutcome) -> Iterator[Reason]:
+    """Nothing if a flavor was chosen. Otherwise what keeps the pods from the flavors they can have meant."""
+    if outcome.chosen:
+        return
+    attempts = meant(cluster, queue, pods, outcome)
+    waiting = [each for each in attempts if not each.never]
+    matching = [each for each in attempts if each.matches]
+    if waiting:
+        yield from (_in_use(cluster, queue, pods, attempt) for attempt in waiting[:1])
+    elif matching:
+        yield from _too_big(cluster, queue, pods, matching)
+    elif attempts:
+        yield from _no_match(cluster, pods, attempts)
+    else:
+        asked_for = ", ".join(asked(name, pods.total()[name]) for name in outcome.resources)
+        yield _never(
+            "no-such-quota",
+            pods.name,
+            f"asks for {asked_for}; no flavor of ClusterQueue {queue.name} has any",
+            "ask for less",
+        )
+
+
+def meant(cluster: Cluster, queue: ClusterQueue, pods: PodSet, outcome: GroupOutcome) -> list[Attempt]:
+    """TPU pods mean flavors that have chips at all, other pods the flavors without."""
+    wants_chips = bool(pods.requests.get(TPU)) and TPU in outcome.resources
+    return [each for each in outcome.attempts if (cluster.potential(queue.name, (each.flavor, TPU)) > 0) == wants_chips]
+
+
+def nearest_misses(cluster: Cluster, pods: PodSet, attempts: list[Attempt]) -> tuple[Attempt, list[Attempt]]:
+    """Of the accelerator that is meant, the flavor with the fewest labels that differ; and all of that accelerator."""
+
+    def distance(attempt: Attempt) -> tuple[float, bool, int]:
+        labels = cluster.flavors[attempt.flavor].labels
+        return (
+            _unlike(pods.node_selector.get(ACCELERATOR_LABEL), labels.get(ACCELERATOR_LABEL, "")),
+            TOPOLOGY_LABEL in attempt.mismatches,
+            len(attempt.mismatches),
+        )
+
+    nearest = min(attempts, key=distance)
+    return nearest, [each for each in attempts if distance(each)[0] == distance(nearest)[0]]
+
+
+def _no_match(cluster: Cluster, pods: PodSet, attempts: list[Attempt]) -> Iterator[Reason]:
+    nearest, alike = nearest_misses(cluster, pods, attempts)
+    for key in dict.fromkeys(nearest.mismatches):
+        offered = sorted({cluster.flavors[each.flavor].labels.get(key, "") for each in alike})
+        asked = pods.node_selector.get(key)
+        yield _never(
+            _CODES.get(key, "wrong-node-label"),
+            pods.name,
+            f"selects {key}: {asked}" if asked is not None else f"its node affinity excludes every {key} there is",
+            f"use {' or '.join(offered)}",
+        )
+    if nearest.untolerated:
+        taint = next(
+            taint for taint in cluster.flavors[nearest.flavor].taints if taint.get("key").text() == nearest.untolerated
+        )
+        effect = taint.get("effect").text()
+        yield _never(
+            "missing-toleration",
+            pods.name,
+            f"does not tolerate the taint {nearest.untolerated} of flavor {nearest.flavor}; GKE adds the toleration to "
+            "pods, but Kueue looks at the template",
+            f"add to its tolerations: {{key: {nearest.untolerated}, operator: Exists, effect: {effect}}}",
+        )
+
+
+def _unlike(wanted: str | None, accelerator: str) -> float:
+    """0 for the one that is asked for, or if none is; up to 1 for a name that has nothing of it."""
+    return 0.0 if wanted is None else 1 - SequenceMatcher(None, wanted, accelerator).ratio()
+
+
+def _too_big(cluster: Cluster, queue: ClusterQueue, pods: PodSet, matching: list[Attempt]) -> Iterator[Reason]:
+    """More than there will ever be. With several flavors, the one that comes nearest."""
+
+    def excess(attempt: Attempt) -> float:
+        return max(float(each.asked / each.has) if each.has else float("inf") for each in attempt.shortages)
+
+    nearest = min(matching, key=excess)
+    for shortage in sorted(nearest.shortages, key=lambda each: each.resource != TPU):
+        if shortage.ever:
+            yield _beyond(cluster, queue, pods, nearest, shortage)
+
+
+def _beyond(cluster: Cluster, queue: ClusterQueue, pods: PodSet, attempt: Attempt, shortage: Shortage) -> Reason:
+    limited = cluster.quota(queue.name, (attempt.flavor, shortage.resource)).borrowing_limit is not None
+    wanted, has = _in_slices(cluster, pods, attempt, shortage)
+    alone = limited or not queue.cohort
+    most = f"ClusterQueue {queue.name} can have {has}" if alone else f"all teams together have {has}"
+    code = "too-many-slices" if shortage.resource == TPU else "too-big"
+    return _never(
+        code,
+        pods.name,
+        f"all pods together ask for {wanted} of flavor {attempt.flavor}; {most}",
+        f"ask for {has} or less" if shortage.has else "ask for another flavor",
+    )
+
+
+def _in_use(cluster: Cluster, queue: ClusterQueue, pods: PodSet, attempt: Attempt) -> Reason:
+    shortage = next((each for each in attempt.shortages if each.resource == TPU), attempt.shortages[0])
+    wanted, free = _in_slices(cluster, pods, attempt, shortage)
+    own, _ = _in_slices(
+        cluster,
+        pods,
+        attempt,
+        Shortage(
+            resource=shortage.resource,
+            asked=cluster.quota(queue.name, (attempt.flavor, shortage.resource)).nominal,
+            has=shortage.has,
+            ever=False,
+        ),
+    )
+    return Reason(
+        verdict=Verdict.WAITS,
+        code="quota-in-use",
+        where=pods.name,
+        what=f"asks for {wanted} of flavor {attempt.flavor}, more than this team's own {own}; {free} free now, the "
+        "rest is in use and may be borrowed when it is free",
+    )
+
+
+def _in_slices(cluster: Cluster, pods: PodSet, attempt: Attempt, shortage: Shortage) -> tuple[str, str]:
+    """Asked and had, in slices where that is what people count."""
+    shape = shape_of(cluster.flavors[attempt.flavor], pods)
+    chips = shape.hosts * shape.chips_per_host if shape else 0
+    if shortage.resource != TPU or not chips or shortage.asked % chips:
+        return asked(shortage.resource, shortage.asked), amount(shortage.resource, shortage.has)
+    slices, whole = shortage.asked // chips, shortage.has // chips
+    return (
+        f"{slices} slice{'' if slices == 1 else 's'} ({asked(TPU, shortage.asked)})",
+        f"{whole} slice{'' if whole == 1 else 's'} ({amount(TPU, shortage.has)})",
+    )
+
+
+def _never(code: str, where: str, what: str, fix: str) -> Reason:
+    return Reason(verdict=Verdict.NEVER, code=code, where=where, what=what, fix=fix)

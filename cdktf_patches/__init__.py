@@ -1,0 +1,1 @@
+"""What we change in the CDKTF CLI at run time, and why."""

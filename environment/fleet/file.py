@@ -1,0 +1,316 @@
+"""fleet.yaml -> Fleet: the kinds of slice and the teams, where one of each is not enough.
+
+    tpu_pools:                                          # by name; a node pool is called {name}-{number}
+      pretrain: {type: v5p-256, slices: 2, capacity: reservation, reservation: my-reservation}
+      dev:      {type: v6e-16, slices: 4, capacity: spot, zone: us-east5-a}
+    teams:                                              # by name; also its namespace, its queue, part of its bucket
+      research: {share: 3, members: [alice@example.com, "group:tpu-users@example.com"]}
+      serving:  {share: 1, priority: high, pools: [dev]}
+
+Of a pool group:
+  type                   as TPU_TYPE; required
+  slices                 how many; required
+  capacity               on-demand (default), spot, reservation, flex-start or queued
+  zone                   in REGION; default ZONE
+  reservation            name of the reservation, or projects/PROJECT/reservations/NAME if another project shares it
+  reservation_block      name of a block of it, and reservation_sub_block of a part of that block
+  autoscaled             true: a slice's hosts exist while jobs use them; default false, and always so with flex-start
+                         and queued, which know no other way
+  max_run_hours          flex-start and queued: how long a slice stays, 1 to 168; default 168
+
+Of a team, everything optional:
+  share                  its part of every pool group that it may use, relative to the others'; 3 or 1.5; default 1
+  pools                  the pool groups that it may use; default all
+  priority               verylow, low, medium, high or veryhigh, in the manifests that are made for it; default medium
+  borrowing              of other teams' idle slices: true (default), false, or the most of each pool group
+  lending                of its own idle slices to other teams: true (default), false, or the most of each pool group
+  members                who may submit its jobs: email addresses, with `group:` before that of a Google group
+
+And `fair_sharing: true` beside the two: what is idle goes to the team that has borrowed least for its share. Without
+it, first come, first served.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from environment.fleet import values as fleet_values
+from environment.fleet.model import PRIORITIES, CapacityMode, Fleet, PoolGroup, Team
+from environment.members import MOST_MEMBERS, member
+from environment.problems import Problem
+from environment.settings import values
+from environment.settings.model import LONGEST_VALUE, MOST_SLICES, Settings
+from environment.tpu import UnknownTpuType, slice_for
+from vocabulary.keys import CPU_GROUP
+from vocabulary.printable import quoted
+from vocabulary.text_file import Unreadable, read_text
+from vocabulary.yaml_text import MERGE, NotYaml, Value, parse
+
+_MOST_KIB = 128
+_MOST_NAMES = MOST_MEMBERS  # of pool groups and of teams, too: more than Kueue is made for
+_LONGEST_RUN_HOURS = 7 * 24  # https://cloud.google.com/kubernetes-engine/docs/concepts/dws
+
+_Parse = Callable[[str], object]
+
+_GROUP: dict[str, _Parse] = {
+    "type": slice_for,
+    "slices": fleet_values.whole(1, MOST_SLICES),
+    "capacity": fleet_values.capacity,
+    "zone": values.zone,
+    "reservation": fleet_values.reservation,
+    "reservation_block": fleet_values.block,
+    "reservation_sub_block": fleet_values.block,
+    "autoscaled": fleet_values.true_or_false,
+    "max_run_hours": fleet_values.whole(1, _LONGEST_RUN_HOURS),
+}
+_TEAM: dict[str, _Parse] = {
+    "share": fleet_values.share,
+    "priority": fleet_values.one_of("priority", PRIORITIES),
+    "borrowing": fleet_values.limit,
+    "lending": fleet_values.limit,
+}
+
+
+def read_fleet_file(path: Path, settings: Settings) -> tuple[Fleet, list[Problem]]:
+    """The fleet, and every problem of the file; what has a problem is left out of the fleet. Raises nothing."""
+    reader = _Reader(name=path.name)
+    try:
+        root = parse(read_text(path, holds="tpu_pools and teams", most_kib=_MOST_KIB))
+    except Unreadable as error:
+        return _no_fleet(), [Problem(keys=(path.name,), message=str(error))]
+    except NotYaml as error:
+        return _no_fleet(), [Problem(keys=(f"{path.name}:{error.line}",), message=str(error))]
+    return _fleet(reader, root, settings), reader.problems
+
+
+def _no_fleet() -> Fleet:
+    return Fleet(groups=(), teams=())
+
+
+@dataclass(kw_only=True)
+class _Reader:
+    """Reads values, keeps what is wrong with them, and the place of all that later checks may find wrong."""
+
+    name: str
+    problems: list[Problem] = field(default_factory=list)
+    keys: dict[str, str] = field(default_factory=dict)
+
+    def place(self, value: Value) -> str:
+        return f"{self.name}:{value.line}: {value.path}".removesuffix(": ")
+
+    def complain(self, value: Value, message: str) -> None:
+        self.problems.append(Problem(keys=(self.place(value),), message=message))
+
+    def mapping(self, value: Value, holds: str) -> dict[str, Value]:
+        """The values of a mapping by key; of a key that is there twice the first."""
+        if value.pairs is None:
+            self.complain(value, f"{_kind(value)}; it should hold {holds}")
+            return {}
+        found: dict[str, Value] = {}
+        if len(value.pairs) > _MOST_NAMES:
+            self.complain(value, f"holds {len(value.pairs)} keys; no part of it takes more than {_MOST_NAMES}")
+            return {}
+        for key, inner in value.pairs:
+            if key in found:
+                self.complain(inner, f"is there twice, on lines {found[key].line} and {inner.line}; keep one")
+            elif key == MERGE:
+                self.complain(inner, "merges another mapping, which is not understood here; write its keys out")
+            elif not key:
+                self.complain(value, f"line {inner.line} has a key that is empty or no text; it should hold {holds}")
+            else:
+                found[key] = inner
+                self.keys[inner.path] = self.place(inner)
+        return found
+
+    def known(self, found: Mapping[str, Value], keys: Iterable[str]) -> dict[str, Value]:
+        """The values without those whose key means nothing."""
+        keys = tuple(keys)
+        for key, value in found.items():
+            if key not in keys:
+                self.complain(value, f"is not a key{fleet_values.meant(key, keys)}")
+        return {key: value for key, value in found.items() if key in keys}
+
+    def parsed(self, value: Value, parse_: _Parse) -> Any:
+        """What a single value means, or None, which no parser returns for a good one."""
+        text = value.text
+        if text is None or value.empty:
+            self.complain(value, f"{_kind(value)}; write one value")
+        elif len(text) > LONGEST_VALUE:
+            self.complain(
+                value, f"{quoted(text)} is {len(text)} characters long; no value is longer than {LONGEST_VALUE}"
+            )
+        else:
+            try:
+                return parse_(text)
+            except UnknownTpuType as error:
+                self.complain(value, str(error))
+            except ValueError as error:
+                self.complain(value, f"{quoted(text)} {error}")
+        return None
+
+    def listed(self, value: Value, parse_: _Parse) -> list[Any]:
+        """What the values of a list mean, without the bad ones."""
+        items = value.items
+        if not items:
+            what = _kind(value) if items is None else "is an empty list"
+            self.complain(value, f"{what}; write a list such as [a, b], or leave the key out")
+            return []
+        if len(items) > _MOST_NAMES:
+            self.complain(value, f"lists {len(items)}; no list takes more than {_MOST_NAMES}, but a Google group does")
+            return []
+        found: dict[Any, None] = {}  # in order
+        for item in items:
+            one = self.parsed(item, parse_)
+            if one in found:
+                self.complain(item, f"{quoted(item.text or '')} is there twice; keep one")
+            elif one is not None:
+                found[one] = None
+        return list(found)
+
+
+def _fleet(reader: _Reader, root: Value, settings: Settings) -> Fleet:
+    holds = "tpu_pools and teams"
+    if root.empty:
+        reader.complain(root, f"is empty; it should hold {holds}")
+        return _no_fleet()
+    found = reader.known(reader.mapping(root, holds), ("tpu_pools", "teams", "fair_sharing"))
+    sections = {}
+    for key in ("tpu_pools", "teams"):
+        if key in found:
+            sections[key] = reader.mapping(found[key], "names, each with its keys")
+        if key in found and not sections[key] and found[key].pairs == []:
+            reader.complain(found[key], "is empty; it needs one at least")
+        if root.pairs is not None and key not in found:
+            reader.complain(root, f"has no {key}; it should hold {holds}")
+    fair = "fair_sharing" in found and reader.parsed(found["fair_sharing"], fleet_values.true_or_false)
+    declared = sections.get("tpu_pools", {})
+    groups = tuple(filter(None, (_group(reader, *each, settings) for each in declared.items())))
+    teams = tuple(filter(None, (_team(reader, *each, tuple(declared)) for each in sections.get("teams", {}).items())))
+    return Fleet(
+        groups=groups,
+        teams=teams,
+        fair_sharing=bool(fair),
+        keys=reader.keys,
+        size_keys=(reader.keys.get("tpu_pools", reader.name),),
+    )
+
+
+def _group(reader: _Reader, name: str, value: Value, settings: Settings) -> PoolGroup | None:
+    """The pool group, or None if something in it is wrong."""
+    before = len(reader.problems)
+    if wrong := _wrong_group_name(name):
+        reader.complain(value, wrong)
+    given = reader.known(reader.mapping(value, "type, slices and more"), _GROUP)
+    said: dict[str, Any] = {key: reader.parsed(inner, _GROUP[key]) for key, inner in given.items()}
+    for key, example in (("type", "v6e-16"), ("slices", "1")):
+        if key not in given and value.pairs is not None and not value.merges:
+            reader.complain(value, f"has no {key}; add it, such as {key}: {example}")
+    said.setdefault("capacity", CapacityMode.ON_DEMAND)
+    for key, message in _contradictions(said):
+        reader.complain(given[key], message)
+    if len(reader.problems) > before:
+        return None
+    # What is not said here is said by the type, as far as messages about the zone go.
+    reader.keys.setdefault(f"{value.path}.zone", reader.keys[f"{value.path}.type"])
+    hours, capacity = said.get("max_run_hours"), said["capacity"]
+    return PoolGroup(
+        name=name,
+        slice=said["type"],
+        slices=said["slices"],
+        zone=said.get("zone", settings.zone),
+        capacity=capacity,
+        reservation=_affinity(said),
+        autoscaled=said.get("autoscaled", capacity.comes_and_goes),
+        max_run_seconds=(hours or _LONGEST_RUN_HOURS) * 3600 if capacity.comes_and_goes else None,
+    )
+
+
+def _wrong_group_name(name: str) -> str:
+    if name == CPU_GROUP:
+        return "is the name of the CPU nodes' pool; choose another"
+    if re.fullmatch("[a-z]([a-z0-9-]*[a-z0-9])?", name):
+        return ""
+    return (
+        f"{quoted(name)} cannot name a pool group; use lower-case letters, digits and hyphens, a letter first, no "
+        "hyphen last"
+    )
+
+
+def _contradictions(said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Keys that are right one by one and wrong together: the key to complain of, and what is wrong."""
+    capacity, slice_ = said["capacity"], said.get("type")
+    if capacity is None:
+        return
+    mode = capacity.value
+    if capacity.comes_and_goes and slice_ and not slice_.machine_type.flex_start:
+        yield "capacity", f"'{mode}' does not exist for {slice_.machine_type.name}; use on-demand, spot or reservation"
+    if capacity.comes_and_goes and said.get("autoscaled") is False:
+        yield (
+            "autoscaled",
+            f"'false' cannot be with capacity '{mode}', which has nodes only while jobs need them; remove it",
+        )
+    if not capacity.comes_and_goes and "max_run_hours" in said:
+        yield "max_run_hours", f"has no meaning with capacity '{mode}', which has no end; remove it"
+    if capacity is CapacityMode.RESERVATION and "reservation" not in said:
+        yield "capacity", "'reservation' does not say which; add reservation: NAME"
+    for key, needed in (
+        ("reservation_block", "reservation"),
+        ("reservation_sub_block", "reservation_block"),
+    ):
+        if key in said and needed not in said:
+            yield key, f"needs {needed}, of which it is a part"
+    if "reservation" in said and capacity is not CapacityMode.RESERVATION:
+        yield "reservation", f"is not used with capacity '{mode}'; set capacity: reservation, or remove it"
+
+
+def _affinity(said: Mapping[str, Any]) -> str:
+    """https://cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations"""
+    parts = [said.get("reservation", "")]
+    if "reservation_block" in said:
+        parts += ["reservationBlocks", said["reservation_block"]]
+    if "reservation_sub_block" in said:
+        parts += ["reservationSubBlocks", said["reservation_sub_block"]]
+    return "/".join(parts)
+
+
+def _team(reader: _Reader, name: str, value: Value, declared: tuple[str, ...]) -> Team | None:
+    """The team, or None if its name is wrong. A value that is wrong is as if it were not there, so that what later
+    checks find wrong with the others is told as well.
+    """
+    named = True
+    try:
+        values.namespace(name)
+    except ValueError as error:
+        reader.complain(value, f"{quoted(name)} {error}")
+        named = False
+    inner = {} if value.empty else reader.mapping(value, "share, priority, members and more, or nothing")
+    given = reader.known(inner, (*_TEAM, "members", "pools"))
+    parsed = {key: reader.parsed(given[key], parse_) for key, parse_ in _TEAM.items() if key in given}
+    said = {key: found for key, found in parsed.items() if found is not None}
+    members = reader.listed(given["members"], member) if "members" in given else []
+    a_pool = fleet_values.one_of("pool group of tpu_pools", declared)
+    pools = reader.listed(given["pools"], a_pool) if "pools" in given else declared
+    if not named:
+        return None
+    return Team(
+        name=name,
+        share=said.get("share", Fraction(1)),
+        pools=tuple(group for group in declared if group in pools),
+        priority=said.get("priority"),
+        borrowing_limit=said.get("borrowing", fleet_values.NO_LIMIT).slices,
+        lending_limit=said.get("lending", fleet_values.NO_LIMIT).slices,
+        members=tuple(members),
+    )
+
+
+def _kind(value: Value) -> str:
+    if value.empty:
+        return "is empty"
+    if value.items is not None:
+        return "is a list"
+    return "is one value" if value.pairs is None else "holds keys of its own"

@@ -1,0 +1,1 @@
+"""The queues and nodes of an environment, as plain Kubernetes objects."""

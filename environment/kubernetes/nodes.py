@@ -1,0 +1,71 @@
+"""The nodes of an environment as Kubernetes shows them: one of each node pool, with its labels and taints.
+
+Facts: GKE, "Create and manage cluster and node pool labels", "Run fault-tolerant workloads at lower costs in Spot VMs",
+"About TPU consumption with flex-start"; Kubernetes, "Well-Known Labels, Annotations and Taints".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from environment import Environment
+from environment.fleet.model import CapacityMode, PoolGroup
+from environment.kubernetes.queues import taints_of
+from vocabulary.keys import (
+    ACCELERATOR_LABEL,
+    CPU_GROUP,
+    FLEX_START_LABEL,
+    MACHINE_LABEL,
+    POOL_GROUP_LABEL,
+    POOL_LABEL,
+    REGION_LABEL,
+    SPOT_LABEL,
+    TOPOLOGY_LABEL,
+    ZONE_LABEL,
+)
+
+
+def node_objects(environment: Environment) -> tuple[dict[str, Any], ...]:
+    """A Node of the CPU pool and of every TPU slice; GKE gives them more labels than these."""
+    settings = environment.settings
+    return (
+        _node(
+            environment.names.cpu_pool,
+            {
+                POOL_GROUP_LABEL: CPU_GROUP,
+                MACHINE_LABEL: settings.cpu_machine_type,
+                **_place(settings.region, settings.zone_of_cpu_nodes),
+            },
+        ),
+        *(node for group in environment.groups for node in _slices(group, settings.region)),
+    )
+
+
+def _slices(group: PoolGroup, region: str) -> Iterator[dict[str, Any]]:
+    labels = {
+        POOL_GROUP_LABEL: group.name,
+        ACCELERATOR_LABEL: group.slice.accelerator,
+        TOPOLOGY_LABEL: group.slice.topology,
+        MACHINE_LABEL: group.slice.machine_type.name,
+        **_place(region, group.zone),
+    }
+    if group.capacity is CapacityMode.SPOT:
+        labels[SPOT_LABEL] = "true"
+    if group.capacity.comes_and_goes:
+        labels[FLEX_START_LABEL] = "true"
+    for pool in group.node_pools:
+        yield _node(pool, labels, taints_of(group))
+
+
+def _place(region: str, zone: str) -> dict[str, str]:
+    return {REGION_LABEL: region, ZONE_LABEL: zone}
+
+
+def _node(pool: str, labels: dict[str, str], taints: Sequence[dict[str, str]] = ()) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": pool, "labels": {POOL_LABEL: pool, **labels}},
+        "spec": {"taints": [dict(taint) for taint in taints]},
+    }

@@ -1,0 +1,1 @@
+"""vars.env: the settings, what their values may be, and the file."""

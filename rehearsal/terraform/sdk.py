@@ -1,0 +1,51 @@
+"""What terraform-plugin-sdk makes of a configuration before the provider's own code sees it.
+
+Source: `schemaMap.Diff` in hashicorp/terraform-plugin-sdk 2.37.0, helper/schema/schema.go.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from rehearsal.terraform.provider_facts import Facts
+from rehearsal.terraform.schemas import Block
+from rehearsal.terraform.values import UNKNOWN, Value
+
+_ZEROS: tuple[Value, ...] = ("", 0, False, [], {})
+
+
+def completed(block: Block, value: dict[str, Value], prior: dict[str, Value] | None, facts: Facts) -> dict[str, Value]:
+    """`value`, a configuration or what Terraform proposes from it, with the defaults of the provider.
+
+    An attribute that nobody sets and that is empty in `prior` stays as it is there: to the SDK both are the same. A
+    block that the server decides is as it was, or not known yet.
+    """
+    return _completed(block, value, prior, facts, "")
+
+
+def _completed(
+    block: Block, value: dict[str, Value], prior: dict[str, Value] | None, facts: Facts, prefix: str
+) -> dict[str, Value]:
+    before = prior or {}
+    out = dict(value)
+    for name, attribute in block.attributes.items():
+        path = prefix + name
+        if out.get(name) is None:
+            out[name] = facts.defaults.get(path)
+        if out[name] is None and not attribute.computed and before.get(name) in _ZEROS:
+            out[name] = before.get(name)
+        if facts.forms.get(path) == "upper" and isinstance(out[name], str):
+            out[name] = out[name].upper()
+    for name, nested in block.blocks.items():
+        items = out.get(name)
+        if items == [] and prefix + name in facts.computed_blocks:
+            out[name] = UNKNOWN if prior is None else before.get(name, [])
+        elif isinstance(items, list):
+            # A member of a set has no place, and so nothing before; what the server decides of it is nothing here.
+            old: Any = itertools.repeat({}) if nested.nesting == "set" else before.get(name) or ()
+            out[name] = [
+                _completed(nested.block, item, was, facts, f"{prefix}{name}.") if isinstance(item, dict) else item
+                for item, was in zip(items, itertools.chain(old, itertools.repeat(None)), strict=False)
+            ]
+    return out

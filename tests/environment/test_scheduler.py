@@ -1,0 +1,40 @@
+"""The nightly job is in a region that has Cloud Scheduler, near the builds."""
+
+from __future__ import annotations
+
+import pytest
+
+from environment.scheduler import REGIONS, scheduler_region
+from environment.tpu import ZONES
+from rehearsal.cloudbuild.resources import SCHEDULER_REGIONS
+
+
+@pytest.mark.parametrize(
+    ("region", "near"),
+    [
+        ("us-central1", "us-central1"),
+        ("europe-west4", "europe-west4"),
+        ("us-east5", "us-east4"),
+        ("us-south1", "us-central1"),
+        ("europe-north1", "europe-west1"),
+        ("southamerica-west1", "southamerica-east1"),
+        ("australia-southeast2", "australia-southeast1"),
+        ("africa-south1", "europe-west1"),
+        ("moon-north1", "us-central1"),
+    ],
+)
+def test_a_job_is_where_the_builds_are_or_near(region: str, near: str) -> None:
+    assert scheduler_region(region) == near
+    assert near in REGIONS
+
+
+def test_every_region_with_tpus_gets_one_that_has_cloud_scheduler_on_its_continent() -> None:
+    for zone in {zone for zones in ZONES.values() for zone in zones}:
+        region = "-".join(zone.split("-")[:2])
+        found = scheduler_region(region)
+        assert found in REGIONS
+        assert found.split("-")[0] == region.split("-")[0]
+
+
+def test_the_product_and_the_rehearsal_know_the_same_regions() -> None:
+    assert REGIONS == SCHEDULER_REGIONS

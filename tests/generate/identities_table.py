@@ -1,0 +1,170 @@
+"""The README's table of the pipeline's identities: made from the stacks as they were synthesized and reviewed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent.parent
+REVIEWED = HERE / "stacks" / "__snapshots__" / "test_snapshots"
+CASE = "pipeline"
+
+# Why each role is given: by the account, and what the role is or is for. One that is missing here is an error.
+WHY = {
+    "plan": {
+        "plan": "a plan compares the state with what is there",
+        "state": "and so reads the state; it takes no lock",
+        "records": "keeps the plan for the deploy to compare with",
+        "logs": "Cloud Build writes a build's log as its account",
+        "registry": "the image that the build runs in",
+        "cluster": "a plan of `platform` and `queues` reads their objects, and Helm its releases; webhook certificates "
+        "lie beside those, nothing of the teams does",
+    },
+    "deploy": {
+        "deploy": "what the resource types of the stacks take, type by type: `stacks/permissions.py`. Custom roles, "
+        "which could widen its own, it deletes but never writes",
+        "deploy_buckets": "what is in buckets goes with a team that is destroyed, and teams get roles on their bucket",
+        "grant_resourcemanager": "nodes, members and TensorBoard writers get roles in the project",
+        "grant_artifactregistry": "nodes pull images",
+        "container.admin": "charts bring cluster roles and webhooks: whoever makes those administers the cluster",
+        "start_builds": "asks for another approval, by starting its own trigger again; it approves nothing. Google has "
+        "one permission for starting triggers and changing them",
+        "nodes": "node pools run as the nodes' account",
+        "itself": "starting a trigger takes acting as its account",
+        "state": "writes the state, under its lock",
+        "records": "compares a plan with its record, and records what could not be planned before",
+        "logs": "Cloud Build writes a build's log as its account",
+        "registry": "the image that the build runs in",
+    },
+    "scheduler": {
+        "start_builds": "starts the drift check every night",
+        "plan": "starting a trigger takes acting as its account, so it starts no deploy",
+    },
+}
+
+Stack = Mapping[str, Any]
+
+
+def identities_table() -> str:
+    """A row a role: who has it, what it allows, where, and why."""
+    pipeline, platform = _stack("pipeline"), _stack("platform")
+    rows = ["| identity | runs | may | on | why |", "|---|---|---|---|---|"]
+    for account, reasons in WHY.items():
+        granted = dict(_granted(pipeline, account))
+        if account == "plan":
+            granted["cluster"] = _in_cluster(platform)
+        if granted.keys() != reasons.keys():
+            raise ValueError(f"{__file__}: {account} has {sorted(granted)}, explained {sorted(reasons)}")
+        who, what = f"`{_id(pipeline, account)}`", _runs(pipeline, account)
+        for purpose, why in reasons.items():
+            may, on = granted[purpose]
+            rows.append(f"| {who} | {what} | {may} | {on} | {why} |")
+            who = what = ""
+    return "\n".join(rows)
+
+
+def _stack(name: str) -> Stack:
+    path = REVIEWED / f"test_a_stack_is_what_was_reviewed[{CASE}-{name}].json"
+    return dict(json.loads(path.read_text(encoding="utf-8"))["resource"])
+
+
+def _id(pipeline: Stack, account: str) -> str:
+    (found,) = (
+        each["account_id"]
+        for id_, each in pipeline["google_service_account"].items()
+        if id_.startswith(f"identities_{account}-account_")
+    )
+    return str(found)
+
+
+def _runs(pipeline: Stack, account: str) -> str:
+    triggers = [
+        f"`{each.get('filename') or each['git_file_source']['path']}`"
+        + (" after an approval" if "approval_config" in each else "")
+        for each in pipeline["google_cloudbuild_trigger"].values()
+        if f".identities_{account}-account_" in each["service_account"]
+    ]
+    return "<br>".join(triggers) or "the nightly Cloud Scheduler job"
+
+
+def _granted(pipeline: Stack, account: str) -> Iterator[tuple[str, tuple[str, str]]]:
+    """For each purpose what is allowed, and where."""
+    for type_ in (
+        "google_project_iam_member",
+        "google_storage_bucket_iam_member",
+        "google_service_account_iam_member",
+        "google_artifact_registry_repository_iam_member",
+    ):
+        of_purpose: dict[str, list[tuple[str, str]]] = {}
+        for id_, each in pipeline[type_].items():
+            if f".identities_{account}-account_" in each["member"]:
+                of_purpose.setdefault(_purpose(type_, id_, each), []).append(_grant(pipeline, each))
+        for purpose, grants in of_purpose.items():
+            yield purpose, ("<br>".join(may for may, _ in grants), grants[0][1])
+
+
+def _purpose(type_: str, id_: str, member: Stack) -> str:
+    if type_ == "google_service_account_iam_member":
+        return re.sub(r".*-acts-as-(\w+?)_[0-9A-F]{8}", r"\1", id_)
+    if type_ == "google_storage_bucket_iam_member":
+        return id_.removeprefix("identities_").partition("-")[0]
+    if type_ == "google_artifact_registry_repository_iam_member":
+        return "registry"
+    # Of a custom role the id in its stack says what it is for.
+    return re.sub(r".*\.identities_role-(\w+?)_[0-9A-F]{8}\.name\}", r"\1", str(member["role"])).removeprefix("roles/")
+
+
+def _grant(pipeline: Stack, member: Stack) -> tuple[str, str]:
+    role = str(member["role"])
+    if role.startswith("roles/"):
+        may = f"`{role}`"
+    else:
+        may = _permissions(pipeline["google_project_iam_custom_role"][role.split(".")[1]]["permissions"])
+    return may, _where(pipeline, member)
+
+
+def _permissions(permissions: list[str]) -> str:
+    """By what they are for: `compute.networks`: create, delete."""
+    by_resource: dict[str, list[str]] = {}
+    for permission in permissions:
+        resource, _, verb = permission.rpartition(".")
+        by_resource.setdefault(resource, []).append(verb)
+    return "<br>".join(f"`{resource}`: {', '.join(verbs)}" for resource, verbs in by_resource.items())
+
+
+def _where(pipeline: Stack, member: Stack) -> str:
+    if "service_account_id" in member:
+        given = str(member["service_account_id"])
+        target = re.fullmatch(r"\$\{google_service_account\.identities_(\w+?)-account_\w+\.name\}", given)
+        name = _id(pipeline, target.group(1)) if target else given.rpartition("/")[2].partition("@")[0]
+        return f"account `{name}`"
+    if "bucket" in member:
+        bucket = re.fullmatch(r"\$\{google_storage_bucket\.(\w+)\.name\}", member["bucket"])
+        name = pipeline["google_storage_bucket"][bucket.group(1)]["name"] if bucket else member["bucket"]
+        return f"bucket `{name}`" + (f", {member['condition']['title']}" if "condition" in member else "")
+    if "repository" in member:
+        return f"registry `{member['repository']}`"
+    if "condition" not in member:
+        return "the project"
+    roles = re.findall(r"'((?:roles|projects)/[^']+)'", member["condition"]["expression"])
+    return f"{member['condition']['title']}:<br>" + "<br>".join(f"`{role.rpartition('roles/')[2]}`" for role in roles)
+
+
+def _in_cluster(platform: Stack) -> tuple[str, str]:
+    """What the plan identity's own roles in the cluster let it see."""
+    roles = {**platform["kubernetes_cluster_role_v1"], **platform["kubernetes_role_v1"]}
+    seen, where = [], []
+    for id_, role in roles.items():
+        if not id_.startswith("plan-access_"):
+            continue
+        if namespace := role["metadata"].get("namespace"):
+            where.append(f"`{namespace}`")
+            continue
+        by_verb: dict[str, list[str]] = {}
+        for rule in role["rule"]:
+            by_verb.setdefault(", ".join(rule["verbs"]), []).extend(rule["resources"])
+        seen += [f"{verbs}: {', '.join(kinds)}" for verbs, kinds in by_verb.items()]
+    return "<br>".join([*seen, f"get, list: secrets in {' and '.join(where)}"]), "the cluster"

@@ -1,0 +1,189 @@
+"""Events start the builds that their triggers say, which wait for whom they must and run as whom they are to."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rehearsal.builds import CloudBuild
+from rehearsal.cloud import Cloud
+from rehearsal.cloudbuild import builds, triggers
+from rehearsal.cloudbuild.images import Images
+from rehearsal.own_folder import CannotStart
+from rehearsal.world import World
+from tests.rehearsal.test_world import world_in
+
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not on the PATH")
+
+PLACE = "projects/my-project/locations/us-east5"
+BUILDER = "registry.example/builder@sha256:" + "a" * 64
+ACCOUNT = "tpu-plan@my-project.iam.gserviceaccount.com"
+LOGS = "my-logs"
+FILE = """\
+steps:
+- {id: say, name: '${_BUILDER}', entrypoint: python, args: [say.py, '$COMMIT_SHA', '$TRIGGER_NAME', '${_WORD}']}
+logsBucket: ${_LOGS_BUCKET}
+options: {logging: GCS_ONLY}
+substitutions: {_BUILDER: "", _LOGS_BUCKET: "", _WORD: default}
+"""
+SAY = "import os, sys; print(*sys.argv[1:], os.environ['GOOGLE_OAUTH_ACCESS_TOKEN'], 'TPU_TYPE' in os.environ)\n"
+
+
+def put_trigger(cloud: Cloud, name: str, number: int, *, approval: bool = False, **event: str) -> None:
+    cloud.put(triggers.TRIGGER, f"{PLACE}/triggers/{number}", {
+        "name": name, "location": "us-east5", "filename": "build.yaml",
+        "service_account": f"projects/my-project/serviceAccounts/{ACCOUNT}",
+        "substitutions": {"_BUILDER": BUILDER, "_LOGS_BUCKET": f"gs://{LOGS}"},
+        "approval_config": [{"approval_required": approval}],
+        "repository_event_config": [{key: [{"branch": branch}] for key, branch in event.items()}] if event else [],
+    })  # fmt: skip
+
+
+@pytest.fixture
+def cloud(tmp_path: Path) -> Iterator[Cloud]:
+    found = Cloud(tmp_path / "cloud.db")
+    put_trigger(found, "plan", 1, pull_request="^main$")
+    put_trigger(found, "deploy", 2, push="^main$", approval=True)
+    put_trigger(found, "drift", 3)
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize(
+    ("event", "branch", "names"),
+    [
+        ("pull_request", "main", ["plan"]),
+        ("push", "main", ["deploy"]),
+        ("push", "mainline", []),
+        ("push", "feature", []),
+        ("pull_request", "feature", []),
+    ],
+)
+def test_an_event_starts_the_triggers_of_its_branch(cloud: Cloud, event: str, branch: str, names: list[str]) -> None:
+    assert [each.name for each in triggers.started_by(cloud, event, branch)] == names
+
+
+def test_a_trigger_is_found_by_its_name_and_by_its_number(cloud: Cloud) -> None:
+    assert triggers.trigger(cloud, "deploy") == triggers.trigger(cloud, f"{PLACE}/triggers/2")
+    with pytest.raises(KeyError):
+        triggers.trigger(cloud, "nothing")
+
+
+def test_a_build_waits_for_an_approval_where_its_trigger_wants_one(cloud: Cloud) -> None:
+    free = builds.ask(cloud, triggers.trigger(cloud, "plan"), commit="c" * 40)
+    waits = builds.ask(cloud, triggers.trigger(cloud, "deploy"), commit="c" * 40)
+    assert (free.status, waits.status) == ("QUEUED", "PENDING")
+    assert builds.builds(cloud, status="PENDING") == [waits]
+    assert builds.approve(cloud, waits).status == "QUEUED"
+    with pytest.raises(ValueError, match="does not wait for an approval: it is QUEUED"):
+        builds.approve(cloud, waits)
+
+
+def test_what_is_given_for_one_build_wins_over_its_trigger(cloud: Cloud) -> None:
+    asked = builds.ask(cloud, triggers.trigger(cloud, "drift"), commit="c" * 40, substitutions={"_LOGS_BUCKET": "x"})
+    assert asked.substitutions == {"_BUILDER": BUILDER, "_LOGS_BUCKET": "x"}
+
+
+@dataclass
+class Running:
+    world: World
+    service: CloudBuild
+    checkout: Path
+
+    def run(self, **substitutions: str) -> builds.Build:
+        commit = self.service.commit(self.checkout, changed={})
+        ran = self.service.run(self.service.start("plan", commit=commit, branch="main", **substitutions))
+        self.log, self.why = ran.log, ran.why
+        return ran.build
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Running]:
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    (checkout / "build.yaml").write_text(FILE)
+    (checkout / "say.py").write_text(SAY)
+    (checkout / ".gitignore").write_text("secret\n")
+    (checkout / "secret").write_text("x")
+    subprocess.run(["git", "init", "--quiet", checkout], check=True)
+    with world_in(tmp_path / "w", TPU_TYPE="v6e-16") as world:
+        put_trigger(world.cloud, "plan", 1, pull_request="^main$")
+        world.cloud.put("google_storage_bucket", LOGS, {"name": LOGS, "project": "my-project"})
+        role = {"bucket": LOGS, "role": "roles/storage.objectUser", "member": f"serviceAccount:{ACCOUNT}"}
+        world.cloud.put("google_storage_bucket_iam_member", f"{LOGS} {role['role']} {role['member']}", role)
+        yield Running(world, CloudBuild(world=world, images=Images(builder=BUILDER)), checkout)
+
+
+@needs_git
+def test_a_build_runs_the_file_of_its_commit_as_the_account_of_its_trigger(running: Running) -> None:
+    build = running.run()
+    assert build.status == "SUCCESS", running.why
+    said = f"Step #0 - 'say': {build.commit} plan default rehearsal:{ACCOUNT} False"
+    assert said in running.log.splitlines(), "nor do settings of the shell reach a build"
+    (log,) = running.world.cloud.blobs(LOGS)
+    assert (log.name, said in log.content.decode()) == (f"log-{build.id_}.txt", True)
+
+
+@needs_git
+def test_a_step_can_call_the_programs_of_the_builder_image_and_no_others_of_this_machine(running: Running) -> None:
+    names = "python terraform sh sed false make git curl"
+    say = f"import shutil; print(*(name for name in {names.split()} if shutil.which(name)))\n"
+    (running.checkout / "say.py").write_text(say)
+    running.run()
+    terraform = " terraform" if shutil.which("terraform") else ""
+    assert f"Step #0 - 'say': python{terraform} sh sed false" in running.log.splitlines()
+
+
+@needs_git
+def test_a_workspace_holds_what_git_would_have_and_is_new_for_every_build(running: Running) -> None:
+    (running.checkout / "say.py").write_text("import os; print(sorted(os.listdir())); open('left', 'w')\n")
+    for _ in range(2):
+        running.run()
+        assert "Step #0 - 'say': ['.gitignore', 'build.yaml', 'say.py']" in running.log.splitlines()
+
+
+@needs_git
+def test_the_same_files_are_the_same_commit(running: Running) -> None:
+    first = running.service.commit(running.checkout, changed={})
+    assert running.service.commit(running.checkout, changed={}) == first
+    assert running.service.commit(running.checkout, changed={"build.yaml": FILE + "\n"}) != first
+
+
+@needs_git
+def test_a_build_whose_account_may_not_write_its_log_does_not_start(running: Running) -> None:
+    for item in running.world.cloud.find("google_storage_bucket_iam_member"):
+        running.world.cloud.delete(item.kind, item.name)
+    assert running.run().status == "FAILURE"
+    assert f"{ACCOUNT} cannot write the log to gs://{LOGS}" in running.why
+    assert running.log == ""
+
+
+@needs_git
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        ("build.yaml", FILE.replace("_WORD}", "_WORDS}"), "_WORDS is used and not declared"),
+        (
+            "build.yaml",
+            FILE.replace("logsBucket: ${_LOGS_BUCKET}", "tags: ['${_LOGS_BUCKET}']"),
+            "needs a gs:// bucket",
+        ),
+        ("build.yaml", FILE.replace("${_BUILDER}", "python:${_BUILDER}"), "is not the builder image"),
+        (".gitignore", "build.yaml", "build.yaml: is not in commit"),
+    ],
+)
+def test_a_file_that_is_no_good_fails_the_build(running: Running, name: str, text: str, why: str) -> None:
+    (running.checkout / name).write_text(text)
+    assert running.run().status == "FAILURE"
+    assert why in running.why
+
+
+@needs_git
+def test_a_folder_that_is_no_checkout_is_told(running: Running, tmp_path: Path) -> None:
+    with pytest.raises(CannotStart, match="is no git checkout"):
+        running.service.commit(tmp_path, changed={})

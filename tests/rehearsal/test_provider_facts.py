@@ -1,0 +1,109 @@
+"""What the rehearsal knows of the real providers' changes, and what it makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from rehearsal.serve import schemas_of
+from rehearsal.terraform.provider_facts import FACTS
+from rehearsal.terraform.schemas import Block
+from rehearsal.terraform.values import Unknown
+from tests.rehearsal.played import CACHE, Played
+from tests.rehearsal.proposals import complete
+from tests.synthesis import EVERY_STACK, Synthesis
+
+POOL = "google_container_node_pool.tpu-0"
+NETWORK = "google_compute_network.network"
+
+
+def test_the_facts_are_those_of_the_types_that_the_stacks_make_and_of_no_others(synthesis: Synthesis) -> None:
+    made = {type_ for case, stack in EVERY_STACK for type_ in synthesis.stack(case, stack)["resource"]}
+    assert set(FACTS) == made - {"terraform_data"}
+
+
+@pytest.mark.parametrize("type_", sorted(FACTS))
+def test_every_path_of_the_facts_is_in_the_schema(type_: str) -> None:
+    block = schemas_of(type_.split("_")[0], CACHE).resources[type_]
+    known, facts = set(_paths(block, "")), FACTS[type_]
+    paths = {*facts.replaces, *facts.count_replaces, *facts.defaults, *facts.forms, *facts.never_sent}
+    paths |= {*facts.computed_blocks, *facts.sensitive, *facts.from_provider}
+    assert {path for path in paths if not _is_in(path, known)} == set()
+
+
+def _paths(block: Block, prefix: str) -> Iterator[str]:
+    for name in block.attributes:
+        yield prefix + name
+    for name, nested in block.blocks.items():
+        yield prefix + name
+        yield from _paths(nested.block, f"{prefix}{name}.")
+
+
+def _is_in(path: str, known: set[str]) -> bool:
+    """An attribute may be a list of objects, with a path of its own for what is in them."""
+    return path in known or path.rpartition(".")[0] in known
+
+
+def test_another_topology_is_planned_in_place_and_never_applied(deployed: Played) -> None:
+    deployed.warnings.clear()
+    planned, replaced = deployed.plan(POOL, placement_policy__tpu_topology="2x8")
+    assert (planned["placement_policy"][0]["tpu_topology"], replaced) == ("2x8", [])
+    deployed.change(POOL, placement_policy__tpu_topology="2x8")
+    assert deployed.resources[POOL].state is not None
+    assert deployed.resources[POOL].state["placement_policy"][0]["tpu_topology"] == "4x4"
+    assert not deployed.unchanged(POOL)
+    (warning,) = deployed.warnings
+    assert "google_container_node_pool: the provider plans a change of placement_policy.tpu_topology" in warning
+
+
+def test_a_placement_policy_that_goes_replaces_the_node_pool(deployed: Played) -> None:
+    assert deployed.plan(POOL, placement_policy=None)[1] == [("placement_policy",)]
+
+
+def test_another_machine_type_or_disk_is_planned_in_place(deployed: Played) -> None:
+    changes = {"node_config__machine_type": "ct5p-hightpu-4t", "node_config__disk_type": "pd-balanced"}
+    assert deployed.plan(POOL, **changes)[1] == []
+
+
+def test_a_block_that_nobody_writes_any_more_stays_where_the_server_may_decide_it(deployed: Played) -> None:
+    cluster = "google_container_cluster.cluster"
+    state = deployed.resources[cluster].state
+    assert state is not None
+    assert deployed.plan(cluster, workload_identity_config=None) == (state, [])
+
+
+def test_a_block_that_the_server_decides_is_not_known_before(deployed: Played) -> None:
+    address = "google_container_node_pool.two"
+    deployed.resources[address] = replace(deployed.resources[POOL], address=address)
+    item = deployed.resources[address]
+    client, kind, block, provider = deployed._parts(item)
+    config = complete(block, {"name": "two", "cluster": "tpu-cluster", "node_count": 1})
+    planned, _ = provider.plan(client, kind, block, None, config, config)
+    assert isinstance(planned["upgrade_settings"], Unknown)
+
+
+def test_spot_replaces_the_node_pool(deployed: Played) -> None:
+    assert deployed.plan(POOL, node_config__spot=True)[1] == [("node_config", 0, "spot")]
+
+
+def test_the_providers_defaults_are_in_the_state_as_in_the_real_one(deployed: Played) -> None:
+    state = deployed.resources[NETWORK].state
+    assert state is not None
+    assert state["network_firewall_policy_enforcement_order"] == "AFTER_CLASSIC_FIREWALL"
+    bucket = deployed.resources["google_storage_bucket.bucket-tpu-training"].state
+    assert bucket is not None
+    assert bucket["location"] == "US-EAST5"
+
+
+def test_a_default_that_somebody_changed_by_hand_is_planned_back(deployed: Played) -> None:
+    name = "projects/my-project/global/networks/tpu-network"
+    deployed.cloud.change(
+        "google_compute_network",
+        name,
+        lambda network: network.update(network_firewall_policy_enforcement_order="BEFORE_CLASSIC_FIREWALL"),
+    )
+    planned, replaced = deployed.plan(NETWORK)
+    assert (planned["network_firewall_policy_enforcement_order"], replaced) == ("AFTER_CLASSIC_FIREWALL", [])
+    assert not deployed.unchanged(NETWORK)

@@ -1,0 +1,329 @@
+"""`tpuenv plan`, `apply` and `destroy --confirm` with the real Terraform, as processes, in a played cloud."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from rehearsal import processes
+from rehearsal.cloudbuild import builds
+from rehearsal.cloudbuild.triggers import TRIGGER
+from rehearsal.world import ROOT, World
+from tests.loading import loaded
+from tests.rehearsal.deployed import world_of
+
+pytestmark = pytest.mark.slow
+
+LOCK = "tpu/deploy.lock"
+STATES = "my-project-tpu-tf-state"
+NETWORK = "projects/my-project/global/networks/tpu-network"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cloud:
+    """A played cloud, and the commands in it."""
+
+    world: World
+    records: Path
+    said: list[str] = field(default_factory=list)
+
+    def start(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
+        settled = {"TERRAFORM_BINARY_NAME": str(self.world.folder / "terraform-recorded"), **variables}
+        return subprocess.Popen(
+            [sys.executable, "-m", "tpuenv", *arguments, "--output", str(self.world.output)],
+            cwd=ROOT,
+            env=self.world.environment(**settled),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def __call__(self, *arguments: str, **variables: str) -> int:
+        """The exit code; what was printed is in `text`."""
+        with self.start(*arguments, **variables) as running:
+            self.said.append(running.communicate(timeout=300)[0])
+        return running.returncode
+
+    def plan(self, *arguments: str, **variables: str) -> int:
+        return self("plan", "--record", str(self.records), *arguments, **variables)
+
+    def apply(self, *arguments: str, **variables: str) -> int:
+        return self("apply", "--reviewed", str(self.records), *arguments, **variables)
+
+    @property
+    def text(self) -> str:
+        return self.said[-1]
+
+    @property
+    def locks(self) -> list[str]:
+        names = [blob.name for blob in self.world.cloud.blobs(STATES)]
+        return [name for name in names if name.endswith("lock")]
+
+
+@pytest.fixture
+def cloud(tmp_path: Path) -> Iterator[Cloud]:
+    """Empty."""
+    (tmp_path / "vars.env").write_text("PROJECT_ID=my-project\n")
+    with world_of(loaded(), tmp_path / "world", TPUENV_FOLDER=str(tmp_path)) as world:
+        (tmp_path / "plans").mkdir()
+        yield Cloud(world=world, records=tmp_path / "plans")
+
+
+def test_an_environment_is_deployed_as_reviewed_and_what_could_not_be_planned_waits_for_approval(cloud: Cloud) -> None:
+    assert cloud.plan() == 0
+    assert "changes: foundation, cluster, tpu-node-pools\nnot plannable yet: platform, queues\n" in cloud.text
+    assert "platform: not plannable until the cluster exists (stack cluster)" in cloud.text
+    assert "      mtu: 8896" in cloud.text
+    assert cloud.world.cloud.find("google_compute_network") == []
+
+    assert cloud.apply() == 3
+    assert "platform: not reviewed yet: it was not plannable until the cluster exists" in cloud.text
+    assert "Waiting for approval: platform, tpu-node-pools, queues" in cloud.text
+    assert cloud.world.cloud.find("helm_release") == []
+    assert cloud.locks == []
+
+    # The next run is the approved one: what the last has shown and recorded is reviewed.
+    assert cloud.apply() == 3
+    assert "foundation: no changes" in cloud.text
+    assert "platform: as reviewed; applying it" in cloud.text
+    assert "Waiting for approval: queues." in cloud.text
+    assert cloud.apply() == 0
+    assert "Done: foundation, cluster, platform, tpu-node-pools, queues" in cloud.text
+
+    assert cloud.plan("--expect-no-changes") == 0
+    assert "no changes: foundation, cluster, platform, tpu-node-pools, queues\n" in cloud.text
+
+    _somebody_changes_the_network(cloud)
+    assert cloud("plan", "foundation", "--expect-no-changes") == 1
+    assert "  drift: google_compute_network.network was changed behind Terraform's back" in cloud.text
+    assert '      routing_mode: "GLOBAL" -> "REGIONAL"' in cloud.text
+    assert "foundation would change. Somebody changed the cloud by hand, or a commit was not deployed." in cloud.text
+
+    before = cloud.world.cloud.snapshot()
+    assert cloud.apply() == 3
+    assert "foundation: not reviewed yet: the cloud was changed since its review" in cloud.text
+    assert cloud.world.cloud.snapshot() == before
+    assert cloud.apply() == 0
+    assert _network(cloud) == "REGIONAL"
+
+
+def _somebody_changes_the_network(cloud: Cloud, *, mode: str = "GLOBAL") -> None:
+    cloud.world.cloud.change("google_compute_network", NETWORK, lambda attributes: attributes.update(routing_mode=mode))
+
+
+def _network(cloud: Cloud) -> str:
+    found = cloud.world.cloud.get("google_compute_network", NETWORK)
+    return str(found and found["routing_mode"])
+
+
+def test_what_was_put_back_and_changed_by_hand_once_more_is_asked_for_once_more(cloud: Cloud) -> None:
+    """The plan is the recorded one, value for value, but that was applied."""
+    assert cloud.plan("foundation") == 0
+    assert cloud.apply("foundation") == 0
+    for _ in range(2):
+        _somebody_changes_the_network(cloud)
+        assert cloud.apply("foundation") == 3
+        assert "foundation: not reviewed yet: the plan on record (commit" in cloud.text
+        assert ") was applied already, and this is another plan. The plan above is recorded now" in cloud.text
+        assert '      routing_mode: "GLOBAL" -> "REGIONAL"' in cloud.text
+        assert _network(cloud) == "GLOBAL"
+        assert cloud.apply("foundation") == 0
+        assert _network(cloud) == "REGIONAL"
+
+
+def test_after_a_destroy_the_same_content_is_asked_for_again(cloud: Cloud) -> None:
+    assert cloud.plan("foundation") == 0
+    assert cloud.apply("foundation") == 0
+    assert cloud("destroy", "--confirm", "tpu", "--foundation", "destroy") == 0
+    assert cloud.apply("foundation") == 3
+    assert "was applied already, and this is another plan" in cloud.text
+
+
+def test_after_a_stop_the_rest_is_applied_but_not_what_was_changed_by_hand_meanwhile(cloud: Cloud) -> None:
+    assert cloud.plan("foundation") == 0
+    running = cloud.start("apply", "foundation", "--reviewed", str(cloud.records), TF_CLI_ARGS_apply="-parallelism=1")
+    assert running.stdout is not None
+    while "google_compute_network.network: Creation complete" not in running.stdout.readline():
+        assert running.poll() is None
+    os.kill(running.pid, signal.SIGTERM)
+    running.communicate(timeout=300)
+    assert "tpu/foundation/unfinished" in [blob.name for blob in cloud.world.cloud.blobs(STATES)]
+
+    _somebody_changes_the_network(cloud)
+    before = cloud.world.cloud.snapshot()
+    assert cloud.apply("foundation") == 3
+    assert "stopped before its end, and this is more than what is left of it:\n" in cloud.text
+    assert "  google_compute_network.network: reviewed: create, now: change\n" in cloud.text
+    assert cloud.world.cloud.snapshot() == before
+
+    _somebody_changes_the_network(cloud, mode="REGIONAL")
+    assert cloud.plan("foundation") == 0
+    assert cloud.apply("foundation") == 0
+    assert "tpu/foundation/unfinished" not in [blob.name for blob in cloud.world.cloud.blobs(STATES)]
+
+
+def test_the_same_content_planned_again_is_the_same_record_whatever_the_commit(cloud: Cloud) -> None:
+    assert cloud.plan("foundation", COMMIT_SHA="a" * 40) == 0
+    (record,) = cloud.records.rglob("*.json")
+    first = json.loads(record.read_text())
+    assert cloud.plan("foundation", COMMIT_SHA="b" * 40) == 0
+    assert list(cloud.records.rglob("*.json")) == [record]
+    assert json.loads(record.read_text()) == {**first, "commit": "b" * 40}
+
+
+def test_a_plan_that_does_more_than_was_reviewed_is_not_applied(cloud: Cloud) -> None:
+    assert cloud.plan("foundation") == 0
+    (path,) = cloud.records.rglob("*.json")
+    record = json.loads(path.read_text())
+    record["resources"] = [each for each in record["resources"] if each["address"] != "google_compute_network.network"]
+    path.write_text(json.dumps(record))
+    before = cloud.world.cloud.snapshot()
+    assert cloud.apply("foundation") == 1
+    assert "foundation: not what was reviewed" in cloud.text
+    assert "google_compute_network.network: reviewed: nothing, now: create" in cloud.text
+    assert f"Run `tpuenv plan --record {cloud.records}`, read what it says now" in cloud.text
+    assert cloud.world.cloud.snapshot() == before
+
+
+def test_what_nobody_planned_is_not_applied(cloud: Cloud) -> None:
+    assert cloud.plan("foundation") == 0
+    assert cloud.apply("foundation", TPU_TYPE="v6e-32") == 3
+    assert "foundation: not reviewed yet: there is no record of it" in cloud.text
+    assert cloud.world.cloud.find("google_compute_network") == []
+
+
+def test_approval_is_asked_for_with_a_build_of_the_same_commit(cloud: Cloud) -> None:
+    trigger = "projects/my-project/locations/us-east5/triggers/1"
+    cloud.world.cloud.put(TRIGGER, trigger, {"name": "tpu-deploy", "approval_config": [{"approval_required": True}]})
+    assert cloud.apply("foundation", "--ask", "tpu-deploy", COMMIT_SHA="c" * 40) == 0
+    assert "Waiting for approval: foundation." in cloud.text
+    (build,) = builds.builds(cloud.world.cloud)
+    assert (build.status, build.commit) == ("PENDING", "c" * 40)
+    assert f"builds;region=us-east5/{build.id_}?project=my-project" in cloud.text
+    assert cloud.world.cloud.find("google_compute_network") == []
+    assert cloud.locks == []
+
+    assert cloud.apply("foundation", "--ask", "tpu-deploy", COMMIT_SHA="c" * 40) == 0
+    assert "foundation: as reviewed; applying it" in cloud.text
+    assert len(builds.builds(cloud.world.cloud)) == 1
+
+
+def test_two_at_a_time_come_one_after_the_other(cloud: Cloud) -> None:
+    assert cloud.plan("foundation") == 0
+    both = [cloud.start("apply", "foundation", "--reviewed", str(cloud.records)) for _ in range(2)]
+    texts = [each.communicate(timeout=300)[0] for each in both]
+    assert [each.returncode for each in both] == [0, 0], texts
+    assert sorted("Apply complete!" in text for text in texts) == [False, True]
+    second = next(text for text in texts if "Apply complete!" not in text)
+    assert "foundation: no changes" in second
+    assert "Environment tpu is held by" in second
+    assert cloud.locks == []
+
+
+def test_who_waits_too_long_is_told_for_whom(cloud: Cloud) -> None:
+    holder = {"ID": "1", "Operation": "apply", "Who": "builder@host", "Created": "2026-01-01T00:00:00Z"}
+    cloud.world.cloud.put_blob(STATES, LOCK, json.dumps(holder).encode(), {}, keep_old=False)
+    assert cloud.apply("foundation", "--wait", "1s") == 1
+    assert "Locked: environment tpu is held by builder@host, apply since 2026-01-01T00:00:00Z; waited" in cloud.text
+    assert "tpuenv recover" in cloud.text
+    assert cloud.locks == [LOCK]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_in_the_middle_leaves_no_lock_and_the_next_run_goes_on(
+    cloud: Cloud, number: signal.Signals, code: int
+) -> None:
+    assert cloud.plan("foundation") == 0
+    running = cloud.start("apply", "foundation", "--reviewed", str(cloud.records), TF_CLI_ARGS_apply="-parallelism=1")
+    assert running.stdout is not None
+    while "Creation complete" not in running.stdout.readline():
+        assert running.poll() is None
+    os.kill(running.pid, number)
+    rest = running.communicate(timeout=300)[0]
+    assert running.returncode == code, rest
+    assert "Interrupt received" in rest
+    assert cloud.locks == []
+    made = len(cloud.world.cloud.snapshot())
+
+    assert cloud.apply("foundation") == 0
+    assert len(cloud.world.cloud.snapshot()) > made
+    assert cloud("plan", "foundation", "--expect-no-changes") == 0
+
+
+def test_a_typed_confirmation_destroys_all_but_the_foundation(cloud: Cloud) -> None:
+    assert cloud.plan("foundation", "cluster") == 0
+    assert cloud.apply("foundation", "cluster") == 0
+    before = cloud.world.cloud.snapshot()
+    for wrong in ("", "TPU", "my-project"):
+        assert cloud("destroy", "--confirm", wrong) == 1
+        assert f"--confirm: '{wrong}' is not the RESOURCE_PREFIX" in cloud.text
+    assert cloud("destroy", "--confirm", "tpu", "pipeline") == 1
+    assert cloud.apply("pipeline") == 1
+    assert "pipeline: a build must not change its own identity" in cloud.text
+    assert cloud.world.cloud.snapshot() == before
+
+    assert cloud("destroy", "--confirm", "tpu") == 0
+    assert "queues: nothing is there" in cloud.text
+    assert cloud.world.cloud.find("google_container_cluster") == []
+    assert cloud.world.cloud.get("google_compute_network", NETWORK) is not None
+    assert cloud.locks == []
+
+    bucket = "my-project-tpu-tpu-training"
+    cloud.world.cloud.put_blob(bucket, "checkpoint", b"precious", {}, keep_old=False)
+    assert cloud("destroy", "--confirm", "tpu", "--foundation", "destroy") == 0
+    assert cloud.world.cloud.find("google_storage_bucket", prefix=bucket) == []
+    assert cloud.world.cloud.get("google_compute_network", NETWORK) is None
+
+
+def test_what_a_lost_state_would_leave_behind_stops_a_destroy_before_it_begins(cloud: Cloud) -> None:
+    stacks = ("foundation", "cluster", "tpu-node-pools")
+    assert cloud.plan(*stacks) == 0
+    assert cloud.apply(*stacks) == 0
+    before = cloud.world.cloud.find()
+    for stack in ("cluster", "tpu-node-pools"):
+        cloud.world.cloud.delete_blob(STATES, f"tpu/{stack}/default.tfstate", keep_old=True)
+    for whose in (("--confirm", "tpu"), ("clus*", "tpu-node-pools", "--auto-approve", "--", "--skip-provider-lock")):
+        assert cloud("destroy", *whose, DELETION_PROTECTION="false") == 1
+        assert "nothing was destroyed, because what the states do not know would be left" in cloud.text
+        assert "In the cloud, but in no state: google_container_cluster.cluster" in cloud.text
+        assert "In the cloud, but in no state: google_container_node_pool." in cloud.text
+        assert "`tpuenv recover` puts that right; then destroy again." in cloud.text
+        assert "nothing is there" not in cloud.text
+        assert cloud.world.cloud.find() == before
+        assert cloud.locks == []
+
+    cloud.world.cloud.put_blob(STATES, "tpu/cluster/default.tfstate", b"{", {}, keep_old=True)
+    assert cloud("destroy", "--confirm", "tpu", "cluster") == 1
+    assert "cluster: its state is damaged" in cloud.text
+
+    assert cloud("recover", "--yes") == 0
+    assert cloud("destroy", "--confirm", "tpu") == 0
+    assert cloud.world.cloud.find("google_container_cluster") == []
+    assert cloud("destroy", "--confirm", "tpu") == 0
+
+
+def test_after_a_kill_the_next_run_stops_and_names_the_lock_and_what_nobody_owns(cloud: Cloud) -> None:
+    assert cloud.plan("foundation") == 0
+    running = cloud.start("apply", "foundation", "--reviewed", str(cloud.records), TF_CLI_ARGS_apply="-parallelism=1")
+    assert running.stdout is not None
+    while "google_compute_network.network: Creation complete" not in running.stdout.readline():
+        assert running.poll() is None
+    (terraform,) = [pid for pid in processes.recorded(cloud.world.processes) if os.getsid(pid) == pid]
+    for pid in (running.pid, terraform):
+        os.kill(pid, signal.SIGKILL)
+    running.communicate()
+    assert cloud.locks == ["tpu/deploy.lock", "tpu/foundation/default.tflock"]
+
+    assert cloud.apply("foundation", "--wait", "1s") == 1
+    assert "Locked: environment tpu is held by" in cloud.text
+    assert "the state of foundation is held by" in cloud.text
+    assert "tpu-network" in cloud.text

@@ -1,0 +1,235 @@
+"""`tpuenv deploy` and `destroy`: what they hand to cdktf, what they show of it, and what they add."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tpuenv.commands.cdktf import failed
+from tpuenv.main import main
+
+ROOT = Path(__file__).parent.parent.parent
+
+REFUSAL = """\
+Error: Instance cannot be destroyed
+Resource terraform_data.guard (guard) has lifecycle.prevent_destroy set, but the plan
+calls for this resource to be destroyed."""
+
+
+@pytest.fixture
+def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Where a person who is logged in has a Python, with whatever cdktf is put beside it."""
+    monkeypatch.setenv("PROJECT_ID", "some-project")
+    monkeypatch.setenv("GOOGLE_CREDENTIALS", "{}")
+    return str(tmp_path / "python")
+
+
+def write_cdktf(python: str, *lines: str) -> None:
+    program = Path(python).with_name("cdktf")
+    program.write_text("\n".join(["#!/bin/sh", *lines]) + "\n")
+    program.chmod(0o755)
+
+
+def as_program(python: str, *arguments: str) -> list[str]:
+    program = (
+        f"import sys; sys.executable = {python!r}; from tpuenv import main; sys.exit(main.main({list(arguments)!r}))"
+    )
+    return [sys.executable, "-c", program]
+
+
+def read_terminal(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 4096)
+    except OSError:  # Linux's way to say that the other end is closed
+        return b""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "handed_over"),
+    [
+        (["deploy", "--auto-approve"], "deploy * --auto-approve"),
+        (["deploy", "foundation", "cluster", "--auto-approve"], "deploy foundation cluster --auto-approve"),
+        (
+            ["deploy", "--auto-approve", "queues", "--", "--ignore-missing-stack-dependencies"],
+            "deploy queues --ignore-missing-stack-dependencies --auto-approve",
+        ),
+        (
+            ["deploy", "queues", "--auto-approve", "--", "--ignore-missing-stack-dependencies"],
+            "deploy queues --ignore-missing-stack-dependencies --auto-approve",
+        ),
+        (["deploy", "--auto-approve", "--", "--parallelism=1"], "deploy * --parallelism=1 --auto-approve"),
+        (["deploy", "--auto-approve", "--", "--a", "--", "b"], "deploy * --a -- b --auto-approve"),
+    ],
+)
+def test_cdktf_gets_the_stacks_or_all_of_them(
+    python: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
+    arguments: list[str], handed_over: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(sys, "executable", python)
+    write_cdktf(python, 'echo "$*"', "pwd", "command -v cdktf")
+    assert main(arguments) == 0
+    assert capfd.readouterr().out.splitlines() == [handed_over, str(ROOT), str(Path(python).with_name("cdktf"))]
+
+
+def test_a_failure_keeps_its_output_and_exit_code_and_is_explained(
+    python: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "executable", python)
+    write_cdktf(python, f"cat >&2 <<'END'\n{REFUSAL}\nEND", "exit 7")
+    assert main(["deploy", "--auto-approve"]) == 7
+    shown = capfd.readouterr()
+    assert shown.out.strip() == REFUSAL
+    assert "DELETION_PROTECTION=false tpuenv destroy" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("output", "stacks"),
+    [
+        ("foundation  Error: no\n", ["foundation"]),
+        ("\x1b[1mfoundation\x1b[0m  \x1b[31m╷\n            │ Error: no\x1b[0m\n", ["foundation"]),
+        ("foundation  Creating...\n            ╷\n            │ Error: no\ncluster     Creating...\n", ["foundation"]),
+        ("foundation  Done\nqueues  Error: no\nqueues  Error: again\n", ["queues"]),
+        ("foundation  Error: no\ncluster  ╷\n         │ Error: no\n", ["foundation", "cluster"]),
+        ("module  Error: no\n", []),
+        ("foundation  Creating...\n", []),
+    ],
+)
+def test_the_stacks_that_failed_are_known_however_cdktf_breaks_its_lines(output: str, stacks: list[str]) -> None:
+    assert failed(output, ("foundation", "cluster", "queues")) == stacks
+
+
+def test_an_unknown_failure_is_left_as_it_is(
+    python: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "executable", python)
+    write_cdktf(python, "echo 'Error: something new'", "exit 1")
+    assert main(["deploy", "--auto-approve"]) == 1
+    assert capfd.readouterr().err == ""
+
+
+def test_an_error_at_the_end_of_a_long_output_is_explained(
+    python: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "executable", python)
+    write_cdktf(python, "head -c 5000000 /dev/zero | tr '\\0' 'x'", f"cat <<'END'\n\n{REFUSAL}\nEND", "exit 1")
+    assert main(["deploy", "--auto-approve"]) == 1
+    shown = capfd.readouterr()
+    assert len(shown.out) > 5_000_000
+    assert "DELETION_PROTECTION=false" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["{queues,nosuch}"], "'{queues,nosuch}': name stacks, or use * and ?"),
+        (["!(x)"], "'!(x)': name stacks, or use * and ?"),
+        (["que\\ues"], "name stacks, or use * and ?"),
+        (["quees"], "'quees': there is no such stack; there are foundation, cluster, platform, tpu-node-pools, queues"),
+        (["--", "queues"], "'queues': name it before the --, else all the others would be destroyed with it"),
+        (["queues", "--", "*"], "'*': name it before the --"),
+        (["--", "--output"], "--output: names no folder"),
+    ],
+)
+def test_destroy_takes_only_what_it_can_look_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    arguments: list[str], told: str,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("GOOGLE_CREDENTIALS", "{}")
+    monkeypatch.setenv("PROJECT_ID", "some-project")
+    further = arguments[arguments.index("--") + 1 :] if "--" in arguments else []
+    stacks = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    assert main(["destroy", "--auto-approve", *stacks, "--", "--output", str(tmp_path), *further]) == 2
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["bootstrap", "deploy", "destroy"])
+def test_the_examples_project_is_not_taken_for_somebodys(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    monkeypatch.setenv("PROJECT_ID", "my-project")
+    monkeypatch.delenv("GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", raising=False)
+    assert main([command]) == 2
+    assert capsys.readouterr().err.startswith("PROJECT_ID: 'my-project' is the example's; set it in vars.env")
+
+
+def test_the_examples_project_is_good_enough_for_a_played_cloud(
+    python: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PROJECT_ID", "my-project")
+    monkeypatch.setenv("GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", "http://127.0.0.1:9/storage/v1/")
+    monkeypatch.setattr(sys, "executable", python)
+    write_cdktf(python, "echo started")
+    assert main(["deploy", "--auto-approve"]) == 0
+    assert capfd.readouterr().out == "started\n"
+
+
+def test_without_a_terminal_it_wants_the_approval_beforehand(python: str) -> None:
+    write_cdktf(python, "echo started")
+    done = subprocess.run(
+        as_program(python, "deploy"), cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("deploy: there is no terminal to approve the plan at; add --auto-approve")
+    assert done.stdout == ""
+
+
+def test_a_missing_cdktf_says_what_installs_it(
+    python: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "executable", python)
+    monkeypatch.setenv("PATH", os.path.dirname(python))
+    assert main(["deploy", "--auto-approve"]) == 1
+    assert "`make setup` installs it" in capsys.readouterr().err
+
+
+def test_cdktf_can_ask_at_a_terminal_and_is_explained_there_too(python: str) -> None:
+    write_cdktf(
+        python,
+        "test -t 0 && test -t 1 || exit 9",
+        "printf 'Approve? '; read answer; echo \"got $answer\"",
+        f"cat <<'END'\n{REFUSAL}\nEND",
+        "exit 3",
+    )
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        as_program(python, "deploy"), cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+    ) as running:
+        os.close(theirs)
+        shown, answered = b"", False
+        while chunk := read_terminal(ours):
+            shown += chunk
+            if b"Approve? " in shown and not answered:
+                os.write(ours, b"yes\n")
+                answered = True
+    os.close(ours)
+    assert running.returncode == 3
+    assert b"got yes" in shown
+    assert b"DELETION_PROTECTION=false tpuenv destroy" in shown
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=str)
+def test_who_asks_to_stop_waits_until_cdktf_has_put_things_away(python: str, number: signal.Signals) -> None:
+    """An interrupt comes to the whole group, as from a terminal, and SIGTERM to the command alone."""
+    write_cdktf(
+        python, "trap 'sleep 0.3; echo unlocked; exit 5' INT TERM", "echo started", "while :; do sleep 0.05; done"
+    )
+    with subprocess.Popen(
+        as_program(python, "deploy", "--auto-approve"), cwd=ROOT, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as running:  # fmt: skip
+        assert running.stdout is not None
+        assert running.stdout.readline() == "started\n"
+        if number == signal.SIGINT:
+            os.killpg(running.pid, number)
+        else:
+            running.send_signal(number)
+        out, err = running.communicate()
+    assert running.returncode == 5
+    assert out.count("unlocked") == 1
+    assert err == ""

@@ -1,0 +1,38 @@
+"""Where the commands look for Google's services."""
+
+from __future__ import annotations
+
+import pytest
+
+from tpuenv.google import endpoints
+
+_PLAYED = "http://127.0.0.1:8080"
+
+
+@pytest.mark.parametrize(
+    ("host", "variable", "value"),
+    [
+        ("storage.googleapis.com", "GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", f"{_PLAYED}/storage/v1/"),
+        ("us-east5-aiplatform.googleapis.com", "GOOGLE_VERTEX_AI_CUSTOM_ENDPOINT", f"{_PLAYED}/v1/"),
+        ("cloudbuild.googleapis.com", "GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT", f"{_PLAYED}/v1"),
+        ("cloudbuild.googleapis.com", "GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT", _PLAYED),
+    ],
+)
+def test_a_service_is_where_the_providers_variable_says(
+    host: str, variable: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(variable, raising=False)
+    assert endpoints.url(host) == f"https://{host}"
+    monkeypatch.setenv(variable, value)
+    assert endpoints.url(host) == _PLAYED
+    assert endpoints.url("compute.googleapis.com") == "https://compute.googleapis.com"
+
+
+def test_an_access_token_and_a_place_are_all_that_is_needed_to_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tpuenv.google.clients import connect
+
+    monkeypatch.setenv("GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", f"{_PLAYED}/storage/v1/")
+    monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", "token")
+    clients = connect("my-project")
+    assert clients.storage._connection.build_api_url("/b/states").startswith(f"{_PLAYED}/storage/v1/b/states")
+    assert clients.session.credentials.token == "token"

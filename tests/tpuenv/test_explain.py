@@ -1,0 +1,354 @@
+"""Terraform's messages explained: real ones, as Terraform 1.11 and cdktf 0.21 print them, and Terraform itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tpuenv.terraform.errors import explain
+
+
+def in_cdktf(stack: str, *lines: str) -> str:
+    """An error in a box, coloured and indented as cdktf prints it, between two redraws of its progress."""
+    indent = " " * (len(stack) + 2)
+    bar = f"{indent}\x1b[31m│\x1b[0m \x1b[0m"
+    redraw = "\n\n1 Stack destroying     0 Stacks done     1 Stack waiting\n\x1b[2K\x1b[1A\x1b[2K\x1b[1A\x1b[2K\x1b[G"
+    head = f"{stack}  \x1b[31m╷\x1b[0m\x1b[0m\n{bar}\x1b[1m\x1b[31mError: \x1b[0m\x1b[0m\x1b[1m{lines[0]}\x1b[0m\n"
+    body = "".join(f"{bar}{line}\n" for line in ("", *lines[1:]))
+    return f"{redraw}{head}{body}{indent}\x1b[31m╵\x1b[0m\x1b[0m\n{redraw}"
+
+
+def protected(stack: str, address: str) -> str:
+    return in_cdktf(
+        stack,
+        "Instance cannot be destroyed",
+        f"\x1b[0m  on cdk.tf.json line 13, in resource.{address.split('.')[0]}:",
+        '\x1b[0m  13:       "guard": \x1b[4m{\x1b[0m\x1b[0m',
+        "",
+        f"Resource {address} ({address.split('.')[1]}) has lifecycle.prevent_destroy set, but the plan",
+        "calls for this resource to be destroyed. To avoid this error and continue",
+        "with the plan, either disable lifecycle.prevent_destroy or reduce the scope",
+        "of the plan using the -target option.",
+    )
+
+
+LOCK = (
+    "Lock Info:",
+    "  ID:        1732111111111111",
+    "  Path:      gs://my-project-tpu-tf-state/tpu/cluster/default.tflock",
+    "  Operation: OperationTypeApply",
+    "  Who:       ada@laptop",
+    "  Version:   1.11.4",
+    "  Created:   2030-01-02 03:04:05.6 +0000 UTC",
+    "  Info:      ",
+    "",
+)
+HELD = (
+    'writing "gs://my-project-tpu-tf-state/tpu/cluster/default.tflock" failed: googleapi: Error 412: At least one of '
+    "the pre-conditions you specified did not hold., conditionNotMet"
+)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "Unauthorized",
+        "Kubernetes cluster unreachable: the server has asked for the client to provide credentials",
+    ],
+)
+def test_an_expired_token_is_explained_with_what_to_do(error: str) -> None:
+    told = explain(in_cdktf("platform", error, "\x1b[0m  with helm_release.kueue,"))
+    assert told is not None
+    assert told.startswith("Expired: the cluster no longer takes the token that this run got when it planned.")
+    assert "run this again" in told and "GKE_AUTH_PLUGIN=true tpuenv deploy" in told
+
+
+def test_a_missing_auth_plugin_is_explained() -> None:
+    error = 'Get "https://x/api": getting credentials: exec: executable gke-gcloud-auth-plugin not found'
+    told = explain(in_cdktf("platform", error))
+    assert told is not None and "gcloud components install gke-gcloud-auth-plugin" in told
+
+
+def test_output_without_a_known_error_is_not_explained() -> None:
+    assert explain("") is None
+    assert explain("cluster  Apply complete! Resources: 3 added, 0 changed, 0 destroyed.") is None
+    assert (
+        explain(in_cdktf("cluster", "Error creating NodePool: googleapi: Error 400: bad topology., badRequest")) is None
+    )
+
+
+def test_a_protected_stack_says_which_setting_lifts_it() -> None:
+    said = explain(protected("cluster", "terraform_data.guard"))
+    assert said is not None
+    assert "terraform_data.guard" in said
+    assert "  DELETION_PROTECTION=false tpuenv destroy\n" in said
+    assert "DESTROY_DATA" not in said
+
+
+@pytest.mark.parametrize(
+    ("address", "lost"),
+    [
+        ("google_storage_bucket.bucket-tpu-training", "the bucket's objects"),
+        ("google_artifact_registry_repository.registry", "the images"),
+        ("google_vertex_ai_tensorboard.tensorboard", "the experiments"),
+    ],
+)
+def test_protected_data_needs_the_second_setting_and_says_what_is_lost(address: str, lost: str) -> None:
+    said = explain(protected("foundation", address))
+    assert said is not None
+    assert "DELETION_PROTECTION=false DESTROY_DATA=true tpuenv destroy" in said
+    assert f"deletes {lost} for good" in said
+
+
+@pytest.mark.parametrize("address", ["google_compute_network.network", "google_compute_subnetwork.subnet"])
+def test_a_protected_network_names_the_settings_that_would_replace_it(address: str) -> None:
+    said = explain(protected("foundation", address))
+    assert said is not None
+    assert f"  {address}: protected until DELETION_PROTECTION=false\n" in said
+    assert "REGION or a range (SUBNET_CIDR, PODS_CIDR, SERVICES_CIDR): put it back" in said
+    assert "DESTROY_DATA" not in said
+
+
+def test_a_network_in_use_says_what_uses_it_and_which_settings_to_put_back() -> None:
+    subnet = "projects/my-project/regions/us-east5/subnetworks/tpu-subnet"
+    cluster = "projects/my-project/zones/us-east5-b/instances/gke-tpu-cluster-cpu-1"
+    said = explain(
+        in_cdktf(
+            "foundation",
+            f"Error when reading or editing Subnetwork: googleapi: Error 400: The subnetwork resource '{subnet}' is "
+            f"already being used by '{cluster}', resourceInUseByAnotherResource",
+        )
+    )
+    assert said is not None
+    assert said.startswith(f"In use: {subnet} is used by {cluster}.")
+    assert "SUBNET_CIDR, PODS_CIDR, SERVICES_CIDR): put it back" in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Node count 8 is not a valid size of TPU pod slice with topology 4x4; it must be 4.",
+        "Machine type of a TPU node pool cannot be updated from ct6e-standard-4t to ct5p-hightpu-4t.",
+        "Google Compute Engine: Invalid value for field 'resource.resizeBy': '8'. Requested invalid target size '8' "
+        "for a Managed Instance Group in the gang mode of size '4'. Should be equal to the gang size.",
+    ],
+)
+def test_a_slice_that_cannot_become_another_says_what_replaces_it(words: str) -> None:
+    line = f"Error updating NodePool: googleapi: Error 400: {words}, badRequest"
+    said = explain(in_cdktf("tpu-node-pools", line, "", "with google_container_node_pool.tpu-0,"))
+    assert said is not None
+    assert said.endswith("tpu-node-pools apply -replace=google_container_node_pool.tpu-0")
+    assert explain(in_cdktf("tpu-node-pools", line.replace("updating", "creating"))) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Error creating Network: googleapi: Error 409: The resource 'projects/p/global/networks/n' already exists, "
+        "alreadyExists",
+        "googleapi: Error 409: Your previous request to create the named bucket succeeded and you already own it., "
+        "conflict",
+        "Error creating service account: googleapi: Error 409: Service account tpu-nodes already exists within project "
+        "projects/p., alreadyExists",
+        "Error creating Repository: googleapi: Error 409: the repository already exists",
+        "googleapi: Error 409: Already exists: projects/p/locations/us-east5/clusters/tpu-cluster already exists.",
+        "Cannot create resource that already exists",
+    ],
+)
+def test_what_exists_but_is_not_in_the_state_can_be_recovered(line: str) -> None:
+    other = in_cdktf("foundation", "Error creating Router: googleapi: Error 400: no., invalid", "  with a_router.b,")
+    said = explain(in_cdktf("foundation", line, "", "  with a_kind.a-name,", "  on cdk.tf.json line 9") + other)
+    assert said is not None
+    assert said.startswith("Exists already: a_kind.a-name is there but not in the state")
+    assert said.endswith("\n  tpuenv recover")
+
+
+def test_an_error_beside_one_of_a_conflict_is_not_taken_for_it() -> None:
+    line = "Error creating Bucket: googleapi: Error 409: The requested bucket name is not available., conflict"
+    assert explain(in_cdktf("foundation", line) + in_cdktf("foundation", "the state already exists")) is None
+
+
+def test_several_protected_resources_are_told_once_each() -> None:
+    guard = protected("foundation", "terraform_data.guard")
+    registry = protected("foundation", "google_artifact_registry_repository.registry")
+    said = explain(guard + registry + guard)
+    assert said is not None
+    assert "  terraform_data.guard: protected until DELETION_PROTECTION=false\n" in said
+    assert (
+        "  google_artifact_registry_repository.registry: protected until DELETION_PROTECTION=false DESTROY_DATA" in said
+    )
+    assert said.count("tpuenv destroy") == 1
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [("Error acquiring the state lock", "", f"Error message: {HELD}", *LOCK), (f"Error loading state: {HELD}", *LOCK)],
+    ids=["a lock wanted by an apply", "a lock wanted for a new state"],
+)
+def test_a_held_lock_says_who_since_when_and_how_to_free_it(lines: tuple[str, ...]) -> None:
+    said = explain(in_cdktf("cluster", *lines) + in_cdktf("cluster", *lines).replace("\n", "\r\n"))
+    assert said is not None
+    assert "the state of cluster is held by ada@laptop since 2030-01-02 03:04:05.6 +0000 UTC" in said
+    assert said.count("terraform -chdir=cdktf.out/stacks/cluster force-unlock 1732111111111111") == 1
+    assert "\n  tpuenv recover\n" in said
+
+
+def test_a_missing_state_bucket_needs_the_bootstrap() -> None:
+    line = "Failed to get existing workspaces: querying Cloud Storage failed: storage: bucket doesn't exist"
+    said = explain(in_cdktf("foundation", line))
+    assert said is not None
+    assert said.startswith("No state bucket")
+    assert said.index("gcloud storage restore gs://BUCKET#GENERATION") < said.index("tpuenv bootstrap")
+    assert "Only for a project that never had one" in said
+
+
+def test_an_imported_cluster_that_the_provider_does_not_delete_needs_a_deploy() -> None:
+    line = "Cannot destroy cluster because deletion_protection is set to true. Set it to false to proceed with cluster "
+    said = explain(in_cdktf("cluster", line, "deletion."))
+    assert said is not None
+    assert said.endswith("\n  DELETION_PROTECTION=false tpuenv deploy cluster")
+
+
+def test_a_terraform_that_was_killed_needs_the_recovery() -> None:
+    said = explain("[ERROR] default - Invoking Terraform CLI failed with exit code 137\n")
+    assert said is not None
+    assert said.startswith("Killed: ")
+    assert said.endswith("\n  tpuenv recover")
+    assert explain("Invoking Terraform CLI failed with exit code 1\n") is None
+
+
+@pytest.mark.parametrize(
+    ("line", "which"),
+    [
+        (
+            "Error creating Network: googleapi: Error 403: Compute Engine API has not been used in project 123 before "
+            "or it is disabled. Enable it by visiting https://console.developers.google.com., SERVICE_DISABLED",
+            "Compute Engine API",
+        ),
+        ("Error reading Repository: googleapi: Error 403: no., accessNotConfigured", "one that this environment uses"),
+    ],
+)
+def test_an_api_that_is_off_needs_the_bootstrap(line: str, which: str) -> None:
+    said = explain(in_cdktf("foundation", line))
+    assert said is not None
+    assert said.startswith(f"Google API not enabled: {which}.")
+    assert "tpuenv bootstrap" in said
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "storage.NewClient() failed: dialing: google: could not find default credentials.",
+        "Attempted to load application default credentials since neither `credentials` nor `access_token` was set "
+        "in the provider block.  No credentials loaded.",
+        'Get "https://compute.googleapis.com": oauth2: "invalid_grant" "reauth related error (invalid_rapt)"',
+    ],
+)
+def test_missing_or_expired_credentials_need_a_login(line: str) -> None:
+    said = explain(in_cdktf("foundation", line))
+    assert said is not None
+    assert "gcloud auth application-default login" in said
+
+
+def test_two_different_errors_are_both_explained() -> None:
+    said = explain(protected("queues", "terraform_data.guard") + in_cdktf("cluster", "Error acquiring", *LOCK))
+    assert said is not None
+    assert "DELETION_PROTECTION=false" in said
+    assert "force-unlock" in said
+
+
+# --- Terraform itself, which needs no provider for its own `terraform_data` ---
+
+
+def terraform(folder: Path, *arguments: str) -> str:
+    here = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    program = shutil.which("terraform", path=here) or shutil.which("tofu", path=here)
+    if program is None:
+        pytest.skip("there is no Terraform on the PATH")
+    settings = {"CHECKPOINT_DISABLE": "1", "TF_CLI_CONFIG_FILE": os.devnull}
+    done = subprocess.run([program, *arguments], cwd=folder, env=os.environ | settings, capture_output=True, text=True)
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("guarded")
+    guard = {"guard": {"input": {"stack": "cluster"}, "lifecycle": {"prevent_destroy": True}}}
+    (folder / "cdk.tf.json").write_text(json.dumps({"resource": {"terraform_data": guard}}))
+    terraform(folder, "init")
+    assert "Apply complete!" in terraform(folder, "apply", "-auto-approve")
+    return folder
+
+
+def test_the_refusal_of_the_real_terraform_is_recognised(guarded: Path) -> None:
+    said = explain(terraform(guarded, "destroy", "-auto-approve"))
+    assert said is not None
+    assert "terraform_data.guard: protected until DELETION_PROTECTION=false" in said
+
+
+def test_the_held_lock_of_the_real_terraform_is_recognised(guarded: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    lock = {"ID": "1732", "Operation": "OperationTypeApply", "Info": "", "Who": "ada@laptop", "Version": "1.11.4",
+            "Created": "2030-01-02T03:04:05.6Z", "Path": "terraform.tfstate"}  # fmt: skip
+    (guarded / ".terraform.tfstate.lock.info").write_text(json.dumps(lock))
+    with (guarded / "terraform.tfstate").open("r+") as state:
+        fcntl.lockf(state, fcntl.LOCK_EX)
+        said = explain(terraform(guarded, "apply", "-auto-approve"))
+    assert said is not None
+    assert "is held by ada@laptop since 2030-01-02" in said
+    assert "force-unlock 1732" in said
+
+
+@pytest.mark.parametrize("state", ['{"version": 4, "ser', "{}", '{"version": 4, "resources": [{}]}'])
+def test_the_damaged_state_of_the_real_terraform_is_recognised(tmp_path: Path, state: str) -> None:
+    (tmp_path / "cdk.tf.json").write_text(json.dumps({"resource": {"terraform_data": {"guard": {}}}}))
+    terraform(tmp_path, "init")
+    (tmp_path / "terraform.tfstate").write_text(state)
+    said = explain(terraform(tmp_path, "plan"))
+    assert said is not None
+    assert said.startswith("Damaged: Terraform cannot read the state.")
+    assert said.endswith("\n  tpuenv recover")
+
+
+@pytest.mark.parametrize("words", ["", " containing objects"])
+def test_a_bucket_with_objects_is_named_with_both_ways_on(words: str) -> None:
+    told = explain(
+        in_cdktf("foundation", f"Error trying to delete bucket my-bucket{words} without `force_destroy` set to true")
+    )
+    assert told is not None
+    assert "my-bucket" in told
+    assert "DELETION_PROTECTION=false DESTROY_DATA=true tpuenv deploy foundation" in told
+
+
+def test_a_gate_that_stays_closed_says_where_its_reason_is() -> None:
+    told = explain(
+        in_cdktf(
+            "platform",
+            "installation failed",
+            "failed post-install: 1 error occurred:",
+            "\t* job gate failed: BackoffLimitExceeded",
+        )
+    )
+    assert told is not None
+    assert "kubectl logs -n kueue-system job/gate" in told
+
+
+@pytest.mark.parametrize("release", ["drain", "evict"])
+def test_a_queue_that_does_not_drain_is_named(release: str) -> None:
+    told = explain(
+        in_cdktf(
+            "queues",
+            "Error uninstalling release",
+            "failed pre-delete: 1 error occurred:",
+            f"\t* job {release}-research failed: BackoffLimitExceeded",
+        )
+    )
+    assert told is not None
+    assert "ClusterQueue research" in told
+    assert f"job/{release}-research" in told

@@ -1,0 +1,148 @@
+"""`tpuenv` itself: help, exit codes, and what a person sees when something is wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tpuenv.main import _COMMANDS, main
+
+ROOT = Path(__file__).parent.parent.parent
+COMMANDS = ("rehearse", "check", "fleet", "bootstrap", "deploy", "destroy")
+
+
+def test_help_names_every_command_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as done:
+        main(["--help"])
+    shown = capsys.readouterr().out
+    assert done.value.code == 0
+    for command in COMMANDS:
+        assert re.search(rf"^    {command}\s", shown, re.MULTILINE)
+    assert "examples:\n  tpuenv rehearse" in shown
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as done:
+        main([command, "--help"])
+    assert done.value.code == 0
+    assert f"usage: tpuenv {command} " in capsys.readouterr().out
+
+
+def test_help_loads_none_of_the_heavy_libraries() -> None:
+    program = """
+import sys
+from tpuenv.main import main
+try:
+    main(["--help"])
+except SystemExit:
+    pass
+print([name for name in ("cdktf", "jsii", "grpc", "requests", "google.cloud", "google.auth") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as done:
+        main(["bootsrap"])
+    assert done.value.code == 2
+    assert "invalid choice: 'bootsrap'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["rehearse", "bootstrap", "deploy", "destroy"])
+def test_wrong_settings_are_told_all_at_once_one_a_line(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for key, value in {"PROJECT_ID": "my-project", "TPU_TYPE": "v6e-17", "NUM_TPU_POOLS": "-1"}.items():
+        monkeypatch.setenv(key, value)
+    assert main([command]) == 2
+    assert [line.split(":")[0] for line in capsys.readouterr().err.splitlines()] == ["TPU_TYPE", "NUM_TPU_POOLS"]
+
+
+def test_an_interrupt_is_one_line_and_130(tmp_path: Path) -> None:
+    key = tmp_path / "ada.json"
+    key.write_text('{"type": "authorized_user", "client_id": "a", "client_secret": "b", "refresh_token": "c"}')
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        proxy = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        variables = {"PROJECT_ID": "some-project", "GOOGLE_APPLICATION_CREDENTIALS": str(key), "HTTPS_PROXY": proxy}
+        with subprocess.Popen(
+            [sys.executable, "-m", "tpuenv", "bootstrap"], cwd=ROOT, env=os.environ | variables | {"NO_PROXY": ""},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        ) as running:  # fmt: skip
+            try:
+                silent.accept()[0].close()
+                running.send_signal(signal.SIGINT)
+                _, err = running.communicate()
+            finally:
+                running.kill()
+    assert running.returncode == 130
+    assert err == "interrupted\n"
+
+
+def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
+    """As `tpuenv check FILE | head` does."""
+    manifest = tmp_path / "job.yaml"
+    manifest.write_text(
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {template: {spec: {containers: [{name: a}]}}}\n"
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as closed:
+        done = subprocess.run(
+            [sys.executable, "-m", "tpuenv", "check", str(manifest)],
+            cwd=ROOT,
+            env={**os.environ, "PROJECT_ID": "my-project"},
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_without_a_command_it_shows_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    shown = capsys.readouterr().err
+    assert "rehearse-pipeline" in shown
+    assert "fleet.yaml" in shown
+
+
+@pytest.mark.parametrize("command", [*sorted({*_COMMANDS} - {"state"}), "state versions", "state restore", ""])
+def test_a_wrong_option_shows_the_usage_of_its_own_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    needed = {"check": ["job.yaml"], "apply": ["--reviewed", "a"], "state restore": ["queues", "1"]}
+    with pytest.raises(SystemExit) as done:
+        main([*command.split(), *needed.get(command, []), "--no-such-option"])
+    assert done.value.code == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith(f"usage: {f'tpuenv {command}'.strip()} [-h]")
+    assert told.err.endswith("error: unrecognized arguments: --no-such-option\n")
+
+
+def test_the_version_is_told_with_those_of_what_it_works_with(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    told = dict(line.rsplit(" ", 1) for line in capsys.readouterr().out.splitlines())
+    assert f'version = "{told["tpuenv"]}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    pins = (ROOT / "requirements.in").read_text(encoding="utf-8")
+    assert f"cdktf=={told['cdktf']}\n" in pins
+    assert f"cdktf-cdktf-provider-google=={told['google bindings']}\n" in pins
+    charts = (ROOT / "stacks" / "platform.py").read_text(encoding="utf-8")
+    assert f'KUEUE_VERSION = "{told["Kueue"]}"' in charts
+    assert f'JOBSET_VERSION = "{told["JobSet"]}"' in charts
+    assert re.fullmatch(r"\d+\.\d+\.\d+\S*", told["Terraform"])
+    assert told["Python"] == sys.version.split()[0]
+
+
+def test_the_version_is_told_without_a_terraform(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TERRAFORM_BINARY_NAME", "no-such-terraform")
+    assert main(["--version"]) == 0
+    assert "Terraform not found: make setup\n" in capsys.readouterr().out

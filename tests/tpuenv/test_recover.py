@@ -1,0 +1,85 @@
+"""`tpuenv recover` as a whole: a bucket that is gone, what it asks of whom, and what it says to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import environment
+from rehearsal.google.cloud_storage_api import BUCKET
+from tests.bucket_ground import STATES, Ground, ground_in
+from tpuenv.main import main
+from tpuenv.recovery.import_ids import Planned
+from tpuenv.recovery.steps import Recovery
+from tpuenv.recovery.unmanaged import Object, by_name
+from tpuenv.terminal.dialog import Dialog
+
+BOARD = "google_vertex_ai_tensorboard"
+BOARDS = "projects/some-project/locations/us-central1/tensorboards"
+
+
+@pytest.fixture
+def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
+    with ground_in(tmp_path, monkeypatch) as ground:
+        yield ground
+
+
+@pytest.mark.parametrize(("new_bucket", "made"), [(False, False), (True, True)])
+def test_with_yes_a_state_bucket_is_made_anew_only_if_that_is_said(
+    ground: Ground, capsys: pytest.CaptureFixture[str], new_bucket: bool, made: bool
+) -> None:
+    ground.cloud.delete(BUCKET, STATES)
+    recovery = Recovery(
+        environment=environment.load(ground.folder / "vars.env", {}), clients=ground.clients, stacks=[],
+        dialog=Dialog(answer=lambda _: True, careful=True), dry_run=False, new_bucket=new_bucket,
+    )  # fmt: skip
+    assert recovery.run() == (0 if made else 1)
+    assert (ground.cloud.get(BUCKET, STATES) is not None) == made
+    said = capsys.readouterr().out
+    assert f"gcloud storage restore gs://{STATES}#GENERATION" in said
+    assert ("tpuenv recover --yes --new-bucket" in said) != made
+
+
+def test_after_a_recovery_a_deploy_goes_through_the_pipeline_if_there_is_one(
+    ground: Ground, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (Path(__file__).parent.parent / "cases" / "pipeline.env").read_text(encoding="utf-8")
+    (ground.folder / "vars.env").write_text(text)
+    wanted = environment.load(ground.folder / "vars.env", {"TF_STATE_BUCKET": STATES})
+    dialog = Dialog(answer=lambda _: True, careful=True)
+    assert Recovery(environment=wanted, clients=ground.clients, stacks=[], dialog=dialog, dry_run=False).run() == 0
+    said = capsys.readouterr().out
+    run = f"gcloud builds triggers run {wanted.names.trigger('deploy')} --region="
+    assert run in said
+    assert f" --branch={wanted.settings.build_branch}\n" in said
+    assert "Next: tpuenv deploy" not in said
+
+
+def test_without_a_terminal_nothing_is_done_unasked(ground: Ground, capsys: pytest.CaptureFixture[str]) -> None:
+    ground.lock()
+    assert main(["recover"]) == 1
+    assert "there is no terminal to ask at; add --yes, or --dry-run" in capsys.readouterr().err
+    assert ground.locked
+
+
+@pytest.mark.parametrize(("named", "found"), [([], 0), ([4], 1), ([1, 4], 2)])
+def test_what_has_its_id_from_the_server_is_found_by_its_name(ground: Ground, named: list[int], found: int) -> None:
+    for number in range(1, 6):
+        name = "tpu" if number in named else f"other-{number}"
+        ground.cloud.put(BOARD, f"{BOARDS}/{number}", {"display_name": name})
+    values = {"project": "some-project", "region": "us-central1", "display_name": "tpu"}
+    objects: list[Object] = []
+    unclear: dict[str, str] = {}
+    by_name(ground.clients, Planned(address="x.y", type_=BOARD, values=values), objects, unclear)
+    assert objects == ([Object(address="x.y", id_=f"{BOARDS}/{named[0]}")] if found == 1 else [])
+    told = f"2 objects are named 'tpu': {BOARDS}/1, {BOARDS}/4." if found == 2 else ""
+    assert told in unclear.get("x.y", "")
+    assert bool(unclear) == (found == 2)
+
+
+def test_whoever_meets_no_bucket_is_told_what_gives_it_back(ground: Ground, capsys: pytest.CaptureFixture[str]) -> None:
+    ground.cloud.delete(BUCKET, STATES)
+    assert main(["state", "versions"]) == 1
+    assert "`tpuenv recover` says how Google gives it back" in capsys.readouterr().err

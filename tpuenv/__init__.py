@@ -1,0 +1,1 @@
+"""The `tpuenv` command. Nothing else imports it."""

@@ -1,0 +1,1 @@
+"""Google's APIs: clients, credentials, endpoints. Imports no other package of tpuenv/."""

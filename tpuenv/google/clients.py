@@ -1,0 +1,229 @@
+"""Google's own clients for one project, and Google's refusals told as one thing to do."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tpuenv.failure import Failed
+from tpuenv.google import endpoints
+
+with warnings.catch_warnings():
+    # Google's libraries announce on import that they will stop supporting older Pythons; not this command's business.
+    warnings.simplefilter("ignore", FutureWarning)
+    import google.auth
+    import google.auth.credentials
+    import requests
+    from google.api_core import exceptions
+    from google.api_core.retry import Retry, if_exception_type
+    from google.auth.credentials import CredentialsWithQuotaProject
+    from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, RefreshError, TransportError
+    from google.auth.external_account_authorized_user import Credentials as FederatedPerson
+    from google.auth.transport.requests import AuthorizedSession
+    from google.cloud import service_usage_v1
+    from google.cloud.service_usage_v1.services.service_usage.transports import ServiceUsageRestTransport
+    from google.cloud.storage import Client as StorageClient
+    from google.oauth2.credentials import Credentials as Person
+
+_TRANSIENT = if_exception_type(
+    exceptions.TooManyRequests,
+    exceptions.ServerError,
+    requests.exceptions.ConnectionError,
+    requests.exceptions.Timeout,
+    requests.exceptions.ChunkedEncodingError,
+    TransportError,
+)
+
+_LOG_IN = "run `gcloud auth application-default login`, then this again"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patience:
+    """How long to wait, in seconds: for one answer, while faults that pass are tried again, between two tries, for a
+    change to take effect, between lines.
+    """
+
+    answer: float = 30
+    again: float = 30
+    poll: float = 3
+    change: float = 600
+    line: float = 15
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clients:
+    """What talks to Google about `project_id`. `api_url` makes a service's host name into the start of a URL."""
+
+    project_id: str
+    principal: str
+    services: service_usage_v1.ServiceUsageClient
+    storage: StorageClient
+    session: AuthorizedSession
+    say: Callable[[str], None]
+    patience: Patience = field(default_factory=Patience)
+    api_url: Callable[[str], str] = endpoints.url
+
+    @property
+    def retry(self) -> Retry:
+        """Faults that pass by themselves (429, 5xx, a lost connection) are tried again."""
+        return Retry(
+            predicate=_TRANSIENT,
+            initial=self.patience.poll / 3,
+            maximum=10,
+            timeout=self.patience.again,
+            on_error=lambda error: self.say(f"  no good answer yet ({_brief(error)}); trying again"),
+        )
+
+    @contextmanager
+    def asking(self, what: str, *, permission: str, role: str) -> Iterator[None]:
+        """Raises Failed for whatever goes wrong inside. `permission` is what Google asks for, `role` has it."""
+        try:
+            yield
+        except (exceptions.GoogleAPIError, GoogleAuthError, requests.exceptions.RequestException) as error:
+            cause = error.cause if isinstance(error, exceptions.RetryError) and error.cause else error
+            raise Failed(self._explained(cause, what, permission, role)) from error
+
+    def wait(self, what: str, left: Callable[[], Sequence[str]]) -> None:
+        """Looks until nothing is left, saying at times what still is. Raises Failed when it takes too long."""
+        began = said = time.monotonic()
+        while names := left():
+            now = time.monotonic()
+            if now - began > self.patience.change:
+                raise Failed(
+                    f"APIs: after {now - began:.0f} s Google still has not {what} {', '.join(names)}; wait a few "
+                    "minutes and run this again: what is done stays done"
+                )
+            if now - said >= self.patience.line:
+                said = now
+                self.say(f"  {now - began:.0f} s: not yet {what}: {', '.join(names)}")
+            time.sleep(self.patience.poll)
+
+    def _explained(self, error: Exception, what: str, permission: str, role: str) -> str:
+        if isinstance(error, exceptions.GoogleAPICallError):
+            return self._refusal(error, what, permission, role)
+        if isinstance(error, TransportError | requests.exceptions.RequestException):
+            return (
+                f"network: no answer within {self.patience.again:.0f} s: {_brief(error)}; check the connection and "
+                "HTTPS_PROXY, then run this again"
+            )
+        return f"credentials: Google does not accept yours ({_brief(error)}); {_LOG_IN}"
+
+    def _refusal(self, error: exceptions.GoogleAPICallError, what: str, permission: str, role: str) -> str:
+        said, reasons = message_of(error), _reasons(error)
+        if error.code == 401:
+            return f"credentials: Google does not accept yours ({said}); {_LOG_IN}"
+        if "billing" in said.lower() or any("BILLING" in each.upper() for each in reasons):
+            return (
+                f"PROJECT_ID: '{self.project_id}' has no open billing account, and the APIs need one; link one at "
+                f"https://console.cloud.google.com/billing/linkedaccount?project={self.project_id} and run this again"
+            )
+        if reasons & {"USER_PROJECT_DENIED", "CONSUMER_INVALID", "RESOURCES_NOT_FOUND"} or _NO_PROJECT.search(said):
+            return (
+                f"PROJECT_ID: '{self.project_id}' does not exist, or {self.principal or 'your account'} may not use "
+                "it; `gcloud projects list` shows yours, and an administrator of the project grants "
+                f"roles/serviceusage.serviceUsageAdmin and roles/storage.admin. Google says: {said}"
+            )
+        if is_switched_off(error):
+            named = re.search(r"[a-z]+\.googleapis\.com", said)
+            service = (error.metadata or {}).get("service") or (named[0] if named else "serviceusage.googleapis.com")
+            return (
+                f"APIs: {service} is switched off in project '{self.project_id}', and without it the others cannot be "
+                f"switched on; run `gcloud services enable {service} --project={self.project_id}`, then this again"
+            )
+        if error.code == 403:
+            who = self.principal or _principal_in(said)
+            return (
+                f"permission: {who or 'your account'} may not {what} in project '{self.project_id}': it needs "
+                f"{permission}. An administrator grants it with\n"
+                f"  gcloud projects add-iam-policy-binding {self.project_id} --member={_member(who)} --role={role}\n"
+                f"Google says: {said}"
+            )
+        recover = "; `tpuenv recover` says how Google gives it back" if "bucket does not exist" in said else ""
+        return f"Google would not {what} in project '{self.project_id}': {error.code or 'error'}: {said}{recover}"
+
+
+# https://cloud.google.com/service-usage/docs/troubleshooting; a project that was deleted is told in words only.
+_NO_PROJECT = re.compile(r"project\b.*(not found|has been deleted|does not exist)|unknown project", re.IGNORECASE)
+
+
+def connect(project_id: str) -> Clients:
+    """The real clients, with the credentials of this machine. Raises Failed when there are none."""
+    found = credentials(project_id)
+    principal = getattr(found, "service_account_email", "") or getattr(found, "account", "")
+    return Clients(
+        project_id=project_id,
+        principal=principal if "@" in principal else "",
+        services=service_usage_v1.ServiceUsageClient(transport=ServiceUsageRestTransport(credentials=found)),
+        storage=StorageClient(project=project_id, credentials=found, client_options=endpoints.storage()),
+        session=AuthorizedSession(found),  # type: ignore[no-untyped-call]
+        say=_say,
+    )
+
+
+def credentials(project_id: str) -> google.auth.credentials.Credentials:
+    """An access token goes before everything else, as in Terraform's Google provider and its backend.
+
+    Requests with a person's credentials name the project as the one that pays the quota, so that its own switched-on
+    APIs count. With a service account's they count anyway, and naming it takes serviceusage.services.use, which the
+    accounts of builds lack. An access token does not say whose it is. Raises Failed where there are none.
+    https://cloud.google.com/docs/quotas/set-quota-project
+    """
+    chosen = os.environ.get("GOOGLE_CLOUD_QUOTA_PROJECT") or None
+    if token := os.environ.get("GOOGLE_OAUTH_ACCESS_TOKEN"):
+        return Person(token, quota_project_id=chosen)  # type: ignore[no-untyped-call]
+    try:
+        found: google.auth.credentials.Credentials
+        found, _ = google.auth.default(
+            scopes=["https://www.googleapis.com/auth/cloud-platform"], quota_project_id=chosen or project_id
+        )
+    except (DefaultCredentialsError, RefreshError) as error:
+        raise Failed(f"credentials: none that can be used on this machine ({_brief(error)}); {_LOG_IN}") from error
+    if not isinstance(found, Person | FederatedPerson) and isinstance(found, CredentialsWithQuotaProject):
+        found = found.with_quota_project(chosen)  # type: ignore[no-untyped-call]
+    return found
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def message_of(error: exceptions.GoogleAPICallError) -> str:
+    """Google's words, without the request that the libraries put before them."""
+    return re.sub(r"^(GET|POST|PUT|PATCH|DELETE) \S+: ", "", str(error.message)).strip()
+
+
+def is_switched_off(error: exceptions.GoogleAPICallError) -> bool:
+    """Whether the answer is that the API itself is not enabled, in the newer or the older form of Google's errors."""
+    return error.code == 403 and bool(_reasons(error) & {"SERVICE_DISABLED", "accessNotConfigured"})
+
+
+def _reasons(error: exceptions.GoogleAPICallError) -> set[str]:
+    """Newer APIs give one in an ErrorInfo, Cloud Storage and other older ones give a list."""
+    older = (each.get("reason") for each in error.errors if isinstance(each, dict))
+    return {reason for reason in (error.reason, *older) if reason}
+
+
+def _principal_in(message: str) -> str:
+    """Cloud Storage begins its refusals with who asked; most other APIs do not say."""
+    found = re.match(r"(\S+@\S+) does not have", message)
+    return found[1] if found else ""
+
+
+def _member(principal: str) -> str:
+    if not principal:
+        return "user:YOUR_EMAIL"
+    return f"serviceAccount:{principal}" if principal.endswith(".gserviceaccount.com") else f"user:{principal}"
+
+
+def _brief(error: Exception) -> str:
+    """One short line. Of a connection that failed, the host that did not answer and the kind of fault."""
+    text = " ".join(str(error).split())
+    if host := re.search(r"host='([^']+)'", text):
+        kinds = re.findall(r"\w+Error", text)
+        return f"{host[1]}, {kinds[-1] if kinds else type(error).__name__}"
+    return text if len(text) <= 200 else text[:200] + "..."

@@ -1,0 +1,1 @@
+"""Workloads: manifests in files. Imports admission/ and environment/."""

@@ -1,0 +1,215 @@
+"""Records of plans: what was reviewed, kept under a digest of what was synthesized, in a bucket or a local folder.
+
+A merge commit has another id than the commit that was reviewed; what both synthesize is the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from environment import Environment, project
+from tpuenv.failure import Failed
+from tpuenv.review.changes import NO_CHANGES, Change, Changes, Value
+from tpuenv.terraform.stack import Stack
+
+if TYPE_CHECKING:
+    from tpuenv.google.clients import Clients
+
+_VERSION = 1
+_BUCKET = "gs://"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What one stack's plan would have done. `not_plannable` says what was missing, where it could not be planned.
+
+    `begun`: an apply of it has begun, so it is not to be applied a second time.
+    """
+
+    stack: str
+    commit: str
+    digest: str
+    terraform: str
+    changes: Changes = NO_CHANGES
+    not_plannable: str = ""
+    begun: bool = False
+
+    @property
+    def text(self) -> str:
+        """Canonical JSON: the same record is the same bytes. What was found changed by hand is not part of it."""
+        body = {
+            "version": _VERSION,
+            "stack": self.stack,
+            "commit": self.commit,
+            "digest": self.digest,
+            "terraform": self.terraform,
+            "not_plannable": self.not_plannable,
+            "begun": self.begun,
+            "resources": [asdict(change) for change in self.changes.resources],
+            "outputs": [asdict(value) for value in self.changes.outputs],
+        }
+        return json.dumps(body, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def parse(text: str, *, place: str) -> Record:
+    """The record in a file's text. Raises Failed, naming `place`, when it is none that this version writes."""
+    try:
+        body = json.loads(text)
+        if body["version"] != _VERSION:
+            raise Failed(f"{place}: a record of version {body['version']}, this tpuenv reads {_VERSION}; {_AGAIN}")
+        changes = Changes(
+            resources=tuple(
+                Change(**{**each, "values": tuple(Value(**value) for value in each["values"])})
+                for each in body["resources"]
+            ),
+            outputs=tuple(Value(**each) for each in body["outputs"]),
+        )
+        rest = {key: body[key] for key in ("stack", "commit", "digest", "terraform", "not_plannable")}
+        rest["begun"] = body.get("begun", False) is not False  # records of older versions do not say
+    except (ValueError, KeyError, TypeError) as error:
+        raise Failed(f"{place}: not a record of a plan ({error}); {_AGAIN}") from error
+    return Record(changes=changes, **rest)
+
+
+_AGAIN = "plan this commit again with --record"
+
+
+class Store(Protocol):
+    """Where records are kept."""
+
+    def read(self, digest: str, stack: str) -> Record | None:
+        """The record, or None. Raises Failed."""
+
+    def write(self, record: Record) -> str:
+        """Puts the whole record in the place of any other of the same content and stack; the place. Raises Failed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Folder:
+    """Records in a folder of this machine."""
+
+    folder: Path
+
+    def read(self, digest: str, stack: str) -> Record | None:
+        path = self._path(digest, stack)
+        try:
+            return parse(path.read_text(encoding="utf-8"), place=str(path))
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            raise Failed(f"{path}: cannot be read: {error}") from error
+
+    def write(self, record: Record) -> str:
+        path = self._path(record.digest, record.stack)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            number, part = tempfile.mkstemp(dir=path.parent, prefix=f".{record.stack}-")
+            with os.fdopen(number, "w", encoding="utf-8") as file:
+                file.write(record.text)
+            Path(part).replace(path)
+        except OSError as error:
+            raise Failed(f"{path}: cannot be written: {error.strerror or error}") from error
+        return str(path)
+
+    def _path(self, digest: str, stack: str) -> Path:
+        return self.folder / digest / f"{stack}.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bucket:
+    """Records in a Cloud Storage bucket, which shows an object only when it is whole."""
+
+    name: str
+    clients: Clients
+
+    def read(self, digest: str, stack: str) -> Record | None:
+        from google.api_core.exceptions import NotFound
+
+        path = f"{digest}/{stack}.json"
+        with self._asking("read the record of a plan", "storage.objects.get", "roles/storage.objectViewer"):
+            try:
+                blob = self.clients.storage.bucket(self.name).blob(path)
+                text = blob.download_as_bytes(retry=self.clients.retry, timeout=self.clients.patience.answer)
+            except NotFound as error:
+                if "bucket does not exist" in str(error):
+                    raise Failed(self._no_bucket) from error
+                return None
+        return parse(text.decode("utf-8", errors="replace"), place=f"{_BUCKET}{self.name}/{path}")
+
+    def write(self, record: Record) -> str:
+        from google.api_core.exceptions import NotFound
+
+        path = f"{record.digest}/{record.stack}.json"
+        with self._asking("write the record of a plan", "storage.objects.create", "roles/storage.objectUser"):
+            try:
+                self.clients.storage.bucket(self.name).blob(path).upload_from_string(
+                    record.text,
+                    content_type="application/json",
+                    retry=self.clients.retry,
+                    timeout=self.clients.patience.answer,
+                )
+            except NotFound as error:
+                raise Failed(self._no_bucket) from error
+        return f"{_BUCKET}{self.name}/{path}"
+
+    def _asking(self, what: str, permission: str, role: str) -> Any:
+        return self.clients.asking(f"{what} in {_BUCKET}{self.name}", permission=permission, role=role)
+
+    @property
+    def _no_bucket(self) -> str:
+        made = "the pipeline stack makes it: `tpuenv deploy foundation pipeline`"
+        return f"{_BUCKET}{self.name}: there is no such bucket; {made}"
+
+
+def store(destination: str, environment: Environment) -> Store:
+    """What `gs://BUCKET` or a folder's path names. Raises Failed."""
+    if not destination.startswith(_BUCKET):
+        return Folder(folder=Path(destination))
+    name = destination[len(_BUCKET) :].rstrip("/")
+    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{1,220}", name):
+        raise Failed(f"'{destination}' is not a bucket; write gs://BUCKET, or the path of a local folder")
+    from tpuenv.google.clients import connect
+
+    return Bucket(name=name, clients=connect(environment.settings.project_id))
+
+
+def digest(stacks: Iterable[Stack]) -> str:
+    """Of everything that was synthesized for these stacks: their JSON and the charts beside it. 64 hex digits."""
+    found = hashlib.sha256()
+    for stack in sorted(stacks, key=lambda each: each.name):
+        paths = [stack.folder / "cdk.tf.json", *sorted((stack.folder / "assets").rglob("*"))]
+        for path in (path for path in paths if path.is_file()):
+            content = path.read_bytes()
+            name = f"{stack.name}/{path.relative_to(stack.folder).as_posix()}"
+            found.update(f"{name}\0{len(content)}\0".encode() + content)
+    return found.hexdigest()
+
+
+def commit() -> str:
+    """The commit of this checkout: COMMIT_SHA as Cloud Build sets it, or git's; "unknown" without both.
+
+    With changes that are not committed "(changed)" follows: no other checkout has the same files.
+    """
+    if named := os.environ.get("COMMIT_SHA"):
+        return named
+    head, changed = _git("rev-parse", "HEAD"), _git("status", "--porcelain")
+    if not head:
+        return "unknown"
+    return f"{head} (changed)" if changed else head
+
+
+def _git(*arguments: str) -> str:
+    try:
+        done = subprocess.run(["git", *arguments], cwd=project.ROOT, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

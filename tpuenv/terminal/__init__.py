@@ -1,0 +1,1 @@
+"""The terminal: colours, progress, questions. Imports nothing of ours."""

@@ -1,0 +1,62 @@
+"""The versions of `tpuenv` and of what it works with, as they are pinned or installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from importlib import metadata
+
+from environment import project
+from tpuenv.terraform.stack import environment
+
+_PACKAGES = {
+    "cdktf": "cdktf",
+    "google bindings": "cdktf-cdktf-provider-google",
+    "kubernetes bindings": "cdktf-cdktf-provider-kubernetes",
+    "helm bindings": "cdktf-cdktf-provider-helm",
+}
+
+
+def lines() -> list[str]:
+    """One line each: "Kueue 0.19.2"."""
+    pinned = (project.ROOT / "stacks" / "platform.py").read_text(encoding="utf-8")
+    return [
+        f"tpuenv {_first(r'^version = .(.+).$', (project.ROOT / 'pyproject.toml').read_text(encoding='utf-8'))}",
+        *(f"{name} {_installed(package)}" for name, package in _PACKAGES.items()),
+        f"Kueue {_first(r'^KUEUE_VERSION = .(.+).$', pinned)}",
+        f"JobSet {_first(r'^JOBSET_VERSION = .(.+).$', pinned)}",
+        f"Terraform {_terraform()}",
+        f"Python {sys.version.split()[0]}",
+    ]
+
+
+def _first(pattern: str, text: str) -> str:
+    """Read and not imported: the stacks take a second to load, and Python 3.10 has no reader of TOML."""
+    found = re.search(pattern, text, re.MULTILINE)
+    return found[1] if found else "unknown"
+
+
+def _installed(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed: make setup"
+
+
+def _terraform() -> str:
+    """Terraform, or OpenTofu, as the commands call it."""
+    try:
+        answer = subprocess.run(
+            [os.environ.get("TERRAFORM_BINARY_NAME") or "terraform", "version", "-json"],
+            env={**environment(), "CHECKPOINT_DISABLE": "1"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=True,
+            timeout=30,
+        ).stdout
+        return str(json.loads(answer)["terraform_version"])
+    except (OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError):
+        return "not found: make setup"

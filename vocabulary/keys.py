@@ -1,0 +1,44 @@
+"""Keys of labels, annotations, resources and taints, each of them once, with whose they are."""
+
+from __future__ import annotations
+
+# Kubernetes: https://kubernetes.io/docs/reference/labels-annotations-taints/
+ZONE_LABEL = "topology.kubernetes.io/zone"
+REGION_LABEL = "topology.kubernetes.io/region"
+MACHINE_LABEL = "node.kubernetes.io/instance-type"
+
+# GKE: https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
+TPU = "google.com/tpu"  # the resource, and the key of the taint that GKE puts on every TPU node
+ACCELERATOR_LABEL = "cloud.google.com/gke-tpu-accelerator"  # on every TPU node
+TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-topology"  # on every TPU node
+POOL_LABEL = "cloud.google.com/gke-nodepool"
+SPOT_LABEL = "cloud.google.com/gke-spot"
+FLEX_START_LABEL = "cloud.google.com/gke-flex-start"
+
+# Kueue 0.19.2: pkg/controller/constants, apis/kueue/v1beta2
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+PREBUILT = "kueue.x-k8s.io/prebuilt-workload-name"  # a label or an annotation
+ELASTIC_ANNOTATION = "kueue.x-k8s.io/elastic-job"
+GATED_BY_ANNOTATION = "kueue.x-k8s.io/admission-gated-by"
+MIN_PARALLELISM_ANNOTATION = "kueue.x-k8s.io/job-min-parallelism"
+ADMITTED_POD_LABEL = "kueue.x-k8s.io/podset"  # on the pods of an admitted workload
+LOCAL_QUEUE = "default"  # the LocalQueue of a namespace to which jobs without a queue label go
+
+# Kueue, as this environment configures it, counts no resource whose name begins so. There is room for scratch files on
+# the boot disks, which some of KubeRay's TPU samples ask for.
+UNCOUNTED_PREFIXES = ("ephemeral-storage",)
+
+# Ours.
+POOL_GROUP_LABEL = "tpuenv/pool-group"  # on nodes: the name of the pool group; Kueue flavors select by it
+CPU_GROUP = "cpu"  # its value on the nodes of the CPU pool
+TEAM_LABEL = "tpuenv/team"  # on the namespace of a team
+TEAM_ACCOUNT = "training"  # the Kubernetes service account that jobs of a team run as
+
+# Ours, on flavors: what one node of the flavor has for a pod, as quantities. Kueue counts whole pools, so admission
+# reads it here. On the flavor of cores and memory it is a node of the CPU pool, and what that pool has at its largest.
+NODE_CPU_ANNOTATION = "tpuenv/node-cpu"
+NODE_MEMORY_ANNOTATION = "tpuenv/node-memory"
+NODE_CHIPS_ANNOTATION = "tpuenv/node-chips"
+POOL_CPU_ANNOTATION = "tpuenv/pool-cpu"
+POOL_MEMORY_ANNOTATION = "tpuenv/pool-memory"

@@ -1,0 +1,28 @@
+"""Text from files, clusters and clouds, made safe for one line of a terminal."""
+
+from __future__ import annotations
+
+import reprlib
+
+
+def printable(text: str) -> str:
+    """The text, with every character that a terminal cannot show or would obey written as an escape."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
+def shortened(text: str, *, longest: int) -> str:
+    """At most `longest` characters of the text, printable; three dots at the end where more followed."""
+    return printable(text if len(text) <= longest else text[: longest - 3] + "...")
+
+
+def quoted(value: str, *, longest: int = 80) -> str:
+    """The value in quotes, printable, at most `longest` characters of it."""
+    return f"'{shortened(value, longest=longest)}'"
+
+
+def brief(value: object) -> str:
+    """The repr of a value of any type, shortened however large or deeply nested the value is."""
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # an integer of more digits than Python converts
+        return "a number of thousands of digits"
