@@ -5,6 +5,8 @@ partial admission), what GKE asks of pods on TPU hosts, and before them those of
 Kueue, of JobSet 0.12.0 and of KubeRay 1.7.0: `rulebook` holds them, docs/admission-rules.md lists them. Not looked
 at: other jobs that wait in the same queue, fair sharing, how Kueue schedules by topology, LimitRanges, how pods pack
 onto CPU nodes, and whether what a pod mounts or pulls exists.
+
+Imports vocabulary/ alone. Knows no Environment.
 """
 
 from __future__ import annotations

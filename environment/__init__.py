@@ -1,4 +1,7 @@
-"""What the environment is: vars.env, fleet.yaml and the process environment, checked whole and made an Environment."""
+"""What the environment is: vars.env, fleet.yaml and the process environment, checked whole and made an Environment.
+
+Pure Python, no cdktf, no I/O but reading the two files. Imports vocabulary/ alone.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,5 @@
-"""Installs everything the project needs into `.venv`. Standard library only: it runs before anything is installed."""
+"""Installs everything the project needs into `.venv`.
+
+Imports the standard library only, for it runs before anything is installed; warm_up, the last step, imports
+stacks.bindings.
+"""

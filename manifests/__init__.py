@@ -1,1 +1,1 @@
-"""Ready workloads: one folder each, filled in for every team and pool group."""
+"""Ready workloads: a folder for each, filled in for every team and pool group. Imports environment/ and vocabulary/."""

@@ -1,5 +1,7 @@
 """The Terraform stacks: one file a stack, each with a state of its own.
 
+Imports environment/ and vocabulary/, and the provider bindings.
+
 Importing any of them prepares the provider bindings first, because that only works before a binding is imported.
 """
 

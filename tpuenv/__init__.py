@@ -1,1 +1,4 @@
-"""The `tpuenv` command. Nothing else imports it."""
+"""The `tpuenv` command.
+
+Imports environment/, admission/ and rehearsal/. Nothing imports it.
+"""

@@ -1,4 +1,4 @@
-"""How values are written, by rules that are not ours: quantities, label keys, YAML, text for a terminal.
+"""How names and values are written, by everyone's rules: keys of labels, quantities, YAML, text for a terminal.
 
-Imports nothing of ours.
+Pure functions and constants that more than one package needs. Imports nothing of ours.
 """

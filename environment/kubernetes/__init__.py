@@ -1,1 +1,4 @@
-"""The queues and nodes of an environment, as plain Kubernetes objects."""
+"""The queues and nodes of an environment as plain Kubernetes objects, with their quotas.
+
+Imports the rest of environment/; nothing there imports it.
+"""

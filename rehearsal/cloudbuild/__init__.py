@@ -1,7 +1,4 @@
-"""Cloud Build, played on this machine: its files are read, checked and executed, and its triggers and approvals are the
-played cloud's.
+"""Cloud Build, faked: its files are read, checked and run; triggers and approvals are resources and builds.
 
-What is played, and after which page, is said where it is: config.py (the file), substitutions.py, steps.py (order,
-failure, time limits, cancelling), images.py (what an image is here), triggers.py and builds.py (who starts what, as
-whom).
+Imports rehearsal.google and rehearsal.terraform.
 """

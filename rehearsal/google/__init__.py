@@ -1,1 +1,4 @@
-"""Google Cloud, faked: its resource types and the APIs that Terraform and tpuenv call."""
+"""Google Cloud, faked: a file for each service's resource types and rules, and the APIs that are called directly.
+
+Imports rehearsal.terraform and rehearsal.cloud.
+"""

@@ -1,1 +1,4 @@
-"""A cluster's API server, played: what it serves and refuses, and what Kueue's and JobSet's controllers would do."""
+"""A cluster, faked: its API server, the controllers of Kueue and JobSet, and the resource types of two providers.
+
+Imports rehearsal.google, rehearsal.terraform and admission/.
+"""

@@ -1,4 +1,4 @@
-"""One file a subcommand: its arguments, its help, its messages.
+"""One file a subcommand: its arguments, its help, the order of what it does, its messages.
 
-Imports everything else in tpuenv/; only tpuenv/main.py imports it.
+Imports every other package of tpuenv/; only tpuenv/main.py imports it.
 """

@@ -1,1 +1,4 @@
-"""Google's APIs: clients, credentials, endpoints. Imports no other package of tpuenv/."""
+"""What asks Google: clients, credentials, endpoints, APIs, builds.
+
+Imports tpuenv.terminal and tpuenv.failure.
+"""

@@ -1,1 +1,4 @@
-"""Workloads: manifests in files. Imports admission/ and environment/."""
+"""Workloads: manifests in files, folders and standard input.
+
+Imports admission/, environment/ and tpuenv.failure.
+"""

@@ -1,1 +1,4 @@
-"""What `tpuenv recover` and a failed command do about locks, states, and objects that no state has."""
+"""What a killed run leaves: locks, lost states, objects that no state has. Finds it, and puts it right.
+
+Imports tpuenv.review, tpuenv.state, tpuenv.google and tpuenv.terraform.
+"""

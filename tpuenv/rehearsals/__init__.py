@@ -1,1 +1,4 @@
-"""What `tpuenv rehearse` and `tpuenv rehearse-pipeline` share. The only package that imports rehearsal/."""
+"""What `tpuenv rehearse` and `tpuenv rehearse-pipeline` share: a world, its parts with their times, build logs.
+
+Imports rehearsal/, and tpuenv.review.
+"""

@@ -1,1 +1,4 @@
-"""The state bucket: the bucket itself, versions of states, locks, marks of applies. Imports google/."""
+"""What is in the state bucket: versions of states, locks, marks of unfinished applies; and the bucket itself.
+
+Imports tpuenv.google and tpuenv.terraform.
+"""

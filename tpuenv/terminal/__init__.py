@@ -1,1 +1,4 @@
-"""The terminal: colours, progress, questions. Imports nothing of ours."""
+"""What a person at a terminal sees and answers: colours, progress, questions.
+
+Imports nothing of ours.
+"""

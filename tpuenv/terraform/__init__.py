@@ -1,1 +1,4 @@
-"""Runs Terraform in the folder of a stack, and explains its errors. Imports no other package of tpuenv/."""
+"""Runs Terraform in the folder of a synthesized stack, and explains its errors.
+
+Imports tpuenv.terminal and tpuenv.failure.
+"""
