@@ -8,7 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from install.steps import CommandFailed, Layout, SetupError, content, run
+from install.steps import CommandFailed, Layout, Progress, SetupError, content, run
 
 # What pip says when no index answers, in the words of urllib3 and of pip itself.
 UNREACHABLE = (
@@ -25,21 +25,22 @@ KEPT = {"node_modules", "cache", "terraform", "setup.json", "setup.log", "packag
 
 
 def inputs(layout: Layout) -> list[str]:
-    """What the environment is made from: a change of any of these makes it anew."""
+    """What the environment depends on: a change of any of these creates it again."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     return [str(layout.root), version, platform.machine(), content(layout.root / "requirements.txt")]
 
 
-def install(layout: Layout) -> None:
-    """Make the environment from nothing: pip takes a package that it was stopped in the middle of for a whole one.
+def install(layout: Layout, progress: Progress) -> None:
+    """Creates the environment from nothing, because pip takes a package that it was stopped in for an installed one.
 
-    Raises SetupError when the packages cannot be had.
+    pip and not uv: pip reads pip.conf, which names the package index where PyPI is not reachable. Raises SetupError when
+    the packages cannot be had.
     """
     _empty(layout.venv)
     run([_base_python(), "-m", "venv", layout.venv], layout=layout)
     try:
-        run([*_pip(layout), "install", "--no-compile", "--require-hashes", "--only-binary", ":all:",
-             "-r", layout.root / "requirements.txt"], layout=layout)  # fmt: skip
+        run([*_pip(layout), "install", "--progress-bar=off", "--no-compile", "--require-hashes", "--only-binary=:all:",
+             "-r", layout.root / "requirements.txt"], layout=layout, on_line=Counter(layout, progress))  # fmt: skip
     except CommandFailed as failed:
         if any(sign in failed.output for sign in UNREACHABLE):
             raise SetupError(
@@ -47,8 +48,26 @@ def install(layout: Layout) -> None:
                 f"(a first setup needs both; pip's own words are in {layout.log})"
             ) from failed
         raise
+    progress.detail = "compiling"
     _compile(layout)
     _link_node(layout)
+
+
+class Counter:
+    """Counts the packages that pip reports, for the progress."""
+
+    def __init__(self, layout: Layout, progress: Progress) -> None:
+        lines = (layout.root / "requirements.txt").read_text(encoding="utf-8").splitlines()
+        self._all = sum("==" in line for line in lines)
+        self._collected = 0
+        self._progress = progress
+
+    def __call__(self, line: str) -> None:
+        if line.startswith("Collecting "):
+            self._collected += 1
+            self._progress.detail = f"{self._collected} of {self._all} packages downloaded"
+        elif line.startswith("Installing collected packages"):
+            self._progress.detail = "installing"
 
 
 def _base_python() -> Path:
@@ -58,7 +77,7 @@ def _base_python() -> Path:
 
 
 def _pip(layout: Layout) -> list[str | Path]:
-    return [layout.python, "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input", "--retries", "2"]
+    return [layout.python, "-m", "pip", "--disable-pip-version-check", "--no-input", "--retries", "2"]
 
 
 def _empty(venv: Path) -> None:

@@ -1,29 +1,31 @@
-"""What every step of the setup shares: where things go, what is already done, and how progress is told."""
+"""What the steps of the setup share: paths, the record of completed steps, progress, running programs."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
+LOG_SECONDS = 15  # between two lines about the same step where the output is no terminal
+
 
 class SetupError(Exception):
-    """Why the setup cannot go on, and what to do about it, in words for the user."""
+    """Why the setup stops, and what to do about it. Shown to the user as it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """The folder that everything is installed into, and the places in it. `root` is the repository."""
+    """The folder that everything is installed into, and the paths in it. `root` is the repository."""
 
     root: Path = ROOT
 
@@ -45,7 +47,7 @@ class Layout:
 
     @property
     def terraform(self) -> Path:
-        """Outside of `bin`, which goes when the packages are installed anew."""
+        """Outside of `bin`, which is deleted when the packages are installed again."""
         return self.venv / "terraform"
 
     @property
@@ -63,22 +65,22 @@ class Layout:
     @property
     def site_packages(self) -> Path:
         """Where the virtual environment keeps its packages. Raises SetupError when there is none."""
-        found = next(self.venv.glob("lib/python3.*/site-packages"), None)
-        if found is None:
+        folder = next(self.venv.glob("lib/python3.*/site-packages"), None)
+        if folder is None:
             raise SetupError(f"{self.venv} is not a virtual environment; run make clean, then try again")
-        return found
+        return folder
 
 
-class Done:
-    """Which steps were completed, with a digest of what they were made from: `.venv/setup.json`.
+class Completed:
+    """The completed steps, each with a digest of its inputs: `.venv/setup.json`.
 
-    A step is recorded only once it has ended, so one that was interrupted is done again.
+    A step is recorded when it has ended, so an interrupted step runs again.
     """
 
     def __init__(self, layout: Layout) -> None:
         self._file = layout.venv / "setup.json"
 
-    def is_done(self, step: str, inputs: object) -> bool:
+    def is_current(self, step: str, inputs: object) -> bool:
         return self._read().get(step) == _digest(inputs)
 
     def record(self, step: str, inputs: object) -> None:
@@ -89,14 +91,14 @@ class Done:
 
     def _read(self) -> dict[str, str]:
         try:
-            found = json.loads(self._file.read_text())
+            digests = json.loads(self._file.read_text())
         except (OSError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return digests if isinstance(digests, dict) else {}
 
     def _write(self, digests: Mapping[str, str]) -> None:
         self._file.parent.mkdir(exist_ok=True)
-        # Replaced whole, so that no reader and no interruption meets half a file.
+        # Replaced as a whole: an interruption never leaves half a file.
         new = self._file.with_suffix(".new")
         new.write_text(json.dumps(digests, indent=2) + "\n")
         os.replace(new, self._file)
@@ -107,7 +109,7 @@ def _digest(inputs: object) -> str:
 
 
 def content(file: Path) -> str:
-    """A digest of a file's content, to be part of a step's inputs."""
+    """The digest of a file's content, for the inputs of a step."""
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
@@ -115,38 +117,63 @@ def say(line: str) -> None:
     print(f"setup: {line}", flush=True)
 
 
-@contextmanager
-def progress(doing: str) -> Iterator[None]:
-    """Tell what is being done, counting the seconds on a terminal, and how long it took once it is done."""
-    started = time.monotonic()
-    over = threading.Event()
+class Progress:
+    """Shows what runs and for how many seconds: at a terminal in one line that is redrawn, else in a line now and then.
 
-    def count() -> None:
-        while not over.wait(1):
-            print(f"\rsetup: {doing} ... {time.monotonic() - started:.0f} s", end="", flush=True)
+    `detail` says how far it is, such as "23 of 98 packages".
+    """
 
-    counter = threading.Thread(target=count, daemon=True)
-    terminal = sys.stdout.isatty()
-    print(f"setup: {doing} ...", end="" if terminal else "\n", flush=True)
-    if terminal:
-        counter.start()
-    try:
-        yield
-    finally:
-        over.set()
-        if terminal:
-            counter.join()
+    def __init__(self, doing: str) -> None:
+        self.detail = ""
+        self._doing = doing
+        self._started = time.monotonic()
+        self._over = threading.Event()
+        self._terminal = sys.stdout.isatty()
+        self._drawer = threading.Thread(target=self._draw, daemon=True)
+
+    def __enter__(self) -> Progress:
+        if not self._terminal:
+            say(f"{self._doing} ...")
+        self._drawer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._drawer.join()
+        if self._terminal:
             print("\r\033[K", end="", flush=True)
-    say(f"{doing}: {time.monotonic() - started:.0f} s")
+        self.detail = ""
+        say(self._line())
+
+    def _draw(self) -> None:
+        while not self._over.wait(1 if self._terminal else LOG_SECONDS):
+            if self._terminal:
+                width = shutil.get_terminal_size().columns - 1
+                print(f"\r\033[K{f'setup: {self._line()}'[:width]}", end="", flush=True)
+            else:
+                say(self._line())
+
+    def _line(self) -> str:
+        detail = f"{self.detail}, " if self.detail else ""
+        return f"{self._doing}: {detail}{time.monotonic() - self._started:.0f} s"
 
 
-def run(command: Sequence[str | Path], *, layout: Layout, cwd: Path | None = None, check: bool = True) -> str:
-    """Run a program with the environment's commands first on PATH; return its output, which the log keeps too.
+def run(
+    command: Sequence[str | Path],
+    *,
+    layout: Layout,
+    cwd: Path | None = None,
+    check: bool = True,
+    on_line: Callable[[str], None] = lambda line: None,
+) -> str:
+    """Runs a program with the environment's commands first on PATH, and returns its output, which the log keeps too.
 
-    Raises SetupError with the end of that output when it fails, unless `check` is off.
+    `on_line` gets each line of the output as soon as it is printed. Raises CommandFailed with the end of the output
+    when the program fails, unless `check` is off.
     """
     words = [str(word) for word in command]
-    ended = subprocess.run(
+    lines: list[str] = []
+    with subprocess.Popen(
         words,
         cwd=cwd or layout.root,
         env=clean_environment(layout),
@@ -156,12 +183,17 @@ def run(command: Sequence[str | Path], *, layout: Layout, cwd: Path | None = Non
         text=True,
         errors="replace",
         close_fds=False,
-    )
+    ) as program:
+        assert program.stdout is not None
+        for line in program.stdout:
+            lines.append(line)
+            on_line(line)
+    output = "".join(lines)
     with layout.log.open("a") as log:
-        log.write(f"$ {' '.join(words)}\n{ended.stdout}[exit code {ended.returncode}]\n")
-    if check and ended.returncode != 0:
-        raise CommandFailed(command=words, output=ended.stdout, log=layout.log)
-    return ended.stdout
+        log.write(f"$ {' '.join(words)}\n{output}[exit code {program.returncode}]\n")
+    if check and program.returncode != 0:
+        raise CommandFailed(command=words, output=output, log=layout.log)
+    return output
 
 
 class CommandFailed(SetupError):

@@ -34,45 +34,45 @@ ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
-    """A program that speaks Terraform, and what it says its version is."""
+class Candidate:
+    """A Terraform or OpenTofu on PATH, and the version that it reports."""
 
     program: Path
     version: tuple[int, ...]
     words: str
 
     @property
-    def is_fit(self) -> bool:
+    def is_new_enough(self) -> bool:
         return self.version >= MINIMUM
 
 
 def inputs(layout: Layout) -> list[str]:
-    """What decides which Terraform is taken: those on PATH, and whether one of them was replaced since."""
-    seen = [str(layout.root), RELEASE]
+    """What decides which Terraform is used: those on PATH, with their sizes and times of change."""
+    inputs = [str(layout.root), RELEASE]
     for program in _on_path(layout):
         state = program.stat()
-        seen.append(f"{program} {state.st_size} {state.st_mtime_ns}")
-    return seen
+        inputs.append(f"{program} {state.st_size} {state.st_mtime_ns}")
+    return inputs
 
 
 def install(layout: Layout) -> str:
-    """Put a Terraform at `layout.terraform`; return which. Raises SetupError when none can be had."""
-    unfit = []
+    """Puts a Terraform at `layout.terraform` and returns which one. Raises SetupError when there is none to be had."""
+    unusable = []
     for program in _on_path(layout):
-        found = _ask_version(program)
-        if found is None:
-            unfit.append(f"{program} does not run")
-        elif not found.is_fit:
-            unfit.append(f"{program} is {found.words}")
+        candidate = _ask_version(program)
+        if candidate is None:
+            unusable.append(f"{program} does not run")
+        elif not candidate.is_new_enough:
+            unusable.append(f"{program} is {candidate.words}")
         else:
             # Not a link: version managers put a script there that finds itself by its own path.
             write_program(layout.terraform, f'#!/bin/sh\nexec {shlex.quote(str(program))} "$@"\n')
-            return f"{found.words} ({program})"
+            return f"{candidate.words} ({program})"
     try:
         _download(layout)
     except SetupError as error:
         minimum = ".".join(map(str, MINIMUM))
-        known = f" ({'; '.join(unfit)})" if unfit else ""
+        known = f" ({'; '.join(unusable)})" if unusable else ""
         raise SetupError(
             f"needs Terraform or OpenTofu {minimum} or newer on PATH{known}, and {error}. Install one: "
             f"developer.hashicorp.com/terraform/install or opentofu.org/docs/intro/install, then try again"
@@ -87,11 +87,11 @@ def _on_path(layout: Layout) -> list[Path]:
         for folder in os.environ.get("PATH", os.defpath).split(os.pathsep)
         if folder and os.path.realpath(folder) != os.path.realpath(layout.bin)
     ]
-    found = (shutil.which(name, path=os.pathsep.join(folders)) for name in ("terraform", "tofu"))
-    return [Path(program).absolute() for program in found if program]
+    programs = (shutil.which(name, path=os.pathsep.join(folders)) for name in ("terraform", "tofu"))
+    return [Path(program).absolute() for program in programs if program]
 
 
-def _ask_version(program: Path) -> Found | None:
+def _ask_version(program: Path) -> Candidate | None:
     try:
         answer = subprocess.run(
             [program, "version", "-json"],
@@ -107,7 +107,7 @@ def _ask_version(program: Path) -> Found | None:
     except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
         return None
     name = "OpenTofu" if program.name == "tofu" else "Terraform"
-    return Found(program=program, version=version, words=f"{name} v{words}")
+    return Candidate(program=program, version=version, words=f"{name} v{words}")
 
 
 def _download(layout: Layout) -> None:

@@ -14,7 +14,7 @@ import pytest
 from install.cdktf_cli import UNREACHABLE as NPM_UNREACHABLE
 from install.install import STEPS
 from install.packages import UNREACHABLE as PIP_UNREACHABLE
-from install.steps import Layout
+from install.steps import Layout, Progress
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def layout(tmp_path: Path) -> Layout:
     layout.node.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c {shlex.quote(program)} "$@"\n')
     layout.node.chmod(0o755)
     (commands,) = (step for step in STEPS if step.name == "commands")
-    commands.install(layout)
+    commands.install(layout, Progress("Commands"))
     return layout
 
 

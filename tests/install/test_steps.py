@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from install import packages
 from install.install import STEPS, Step, install, to_do
-from install.steps import CommandFailed, Done, Layout, SetupError, content, run
+from install.steps import CommandFailed, Completed, Layout, Progress, SetupError, content, run
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -27,7 +28,7 @@ def layout(tmp_path: Path) -> Layout:
 def step(name: str, done: list[str], *, inputs: tuple[str, ...] = ("1",), stops: bool = False) -> Step:
     """A step that makes one file named after it."""
 
-    def make(layout: Layout) -> None:
+    def make(layout: Layout, _: Progress) -> None:
         done.append(name)
         (layout.venv / name).touch()
         if stops:
@@ -38,7 +39,7 @@ def step(name: str, done: list[str], *, inputs: tuple[str, ...] = ("1",), stops:
         doing=name,
         inputs=lambda layout: list(inputs),
         install=make,
-        made=lambda layout: [layout.venv / name],
+        results=lambda layout: [layout.venv / name],
     )
 
 
@@ -54,7 +55,7 @@ def test_a_step_is_done_once(layout: Layout) -> None:
 def test_nothing_is_said_when_nothing_is_to_be_done(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     steps = [step("packages", [])]
     install(layout, steps)
-    assert "setup: packages: 0 s" in capsys.readouterr().out
+    assert "setup: [1/1] packages: 0 s" in capsys.readouterr().out
     install(layout, steps)
     assert capsys.readouterr().out == ""
 
@@ -93,17 +94,21 @@ def test_a_step_interrupted_while_it_is_done_again_does_not_count_as_done(layout
 
 def test_a_step_that_makes_nothing_is_an_error_and_not_an_endless_loop(layout: Layout) -> None:
     idle = Step(
-        name="idle", doing="Idle", inputs=lambda _: [], install=lambda _: None, made=lambda _: [layout.venv / "never"]
+        name="idle",
+        doing="Idle",
+        inputs=lambda _: [],
+        install=lambda *_: None,
+        results=lambda _: [layout.venv / "never"],
     )
-    with pytest.raises(SetupError, match=r"never was not made"):
+    with pytest.raises(SetupError, match=r"never was not created"):
         install(layout, [idle])
 
 
 def test_a_damaged_record_means_that_nothing_is_done(layout: Layout) -> None:
-    Done(layout).record("packages", ["1"])
+    Completed(layout).record("packages", ["1"])
     for damage in ("", "[]", '{"packages": "9', "\0"):
         (layout.venv / "setup.json").write_text(damage)
-        assert not Done(layout).is_done("packages", ["1"])
+        assert not Completed(layout).is_current("packages", ["1"])
 
 
 def test_a_change_of_a_lock_file_installs_anew() -> None:
@@ -157,3 +162,28 @@ def test_two_setups_do_not_work_at_the_same_time(layout: Layout) -> None:
         assert [setup.wait() for setup in setups] == [0, 0]
     said = [line for line in log.read_text().splitlines() if "waiting" not in line]
     assert said == ["in", "out", "in", "out"]
+
+
+def test_the_output_says_which_step_runs_and_how_many_packages_are_there(
+    layout: Layout, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("install.steps.LOG_SECONDS", 0.01)
+    (layout.root / "requirements.txt").write_text("one==1 \\\n    --hash=sha256:0\ntwo==2 \\\n    --hash=sha256:0\n")
+    seen: list[str] = []
+
+    def download(layout: Layout, progress: Progress) -> None:
+        pip = "import time; print('Collecting one==1', flush=True); time.sleep(1)"
+        run([sys.executable, "-c", pip], layout=layout, on_line=packages.Counter(layout, progress))
+        seen.append(progress.detail)
+        (layout.venv / "one").touch()
+
+    only = Step(
+        name="one",
+        doing="Packages",
+        inputs=lambda _: [],
+        install=download,
+        results=lambda _: [layout.venv / "one"],
+    )
+    install(layout, [only])
+    assert seen == ["1 of 2 packages downloaded"]
+    assert "setup: [1/1] Packages: 1 of 2 packages downloaded, " in capsys.readouterr().out

@@ -17,7 +17,7 @@ import pytest
 
 from install import packages, terraform
 from install.install import STEPS
-from install.steps import Layout, SetupError
+from install.steps import Layout, Progress, SetupError
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -172,7 +172,7 @@ def test_the_environments_commands_have_it_first_on_path(layout: Layout) -> None
     terraform.install(layout)
     (commands,) = [step for step in STEPS if step.name == "commands"]
     for _ in range(2):
-        commands.install(layout)
+        commands.install(layout, Progress("Commands"))
     assert shutil.which("terraform", path=str(layout.bin)) == str(layout.bin / "terraform")
     ran = subprocess.run([layout.bin / "terraform", "plan"], capture_output=True, text=True, check=True)
     assert ran.stdout == "terraform plan\n"
