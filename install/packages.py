@@ -33,8 +33,8 @@ def inputs(layout: Layout) -> list[str]:
 def install(layout: Layout, progress: Progress) -> None:
     """Creates the environment from nothing, because pip takes a package that it was stopped in for an installed one.
 
-    pip and not uv: pip reads pip.conf, which names the package index where PyPI is not reachable. Raises SetupError when
-    the packages cannot be had.
+    pip and not uv: pip reads pip.conf, which names the package index where PyPI is not reachable.
+    Raises SetupError when the packages cannot be had.
     """
     _empty(layout.venv)
     run([_base_python(), "-m", "venv", layout.venv], layout=layout)
