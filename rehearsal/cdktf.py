@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rehearsal import processes
-from rehearsal.own_folder import CannotStart
+from rehearsal.work_folder import CannotStart
 from rehearsal.world import ROOT, World
 
 _COUNTS = re.compile(r"^(?:Apply|Destroy) complete! Resources: (.*)\.", re.M)

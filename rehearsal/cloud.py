@@ -1,4 +1,4 @@
-"""The played cloud: every object that exists, in one SQLite file.
+"""The fake cloud: every object that exists, in one SQLite file.
 
 An object has a kind (a Terraform resource type, or "kubernetes"), a full name ("projects/p/global/networks/n") and
 attributes (JSON). SQLite's transactions make it safe for parallel providers and for a kill -9 at any moment.

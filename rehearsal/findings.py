@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from rehearsal.cloud import Attributes, Cloud
-from rehearsal.google.common import one
 from rehearsal.google.gke import CLUSTER, POOL
+from rehearsal.google.resource import one
 from rehearsal.google.tpu import is_tpu
 from rehearsal.kubernetes import kueue_configuration
 from rehearsal.kubernetes.helm import KIND as RELEASE

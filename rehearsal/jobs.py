@@ -1,4 +1,4 @@
-"""Submit a job to a played cluster as kubectl would, and tell where it is admitted and placed."""
+"""Submit a job to a fake cluster as kubectl would, and tell where it is admitted and placed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What exists, stack by stack, in the words of whoever pays for it; read from the Terraform states in the played
+"""What exists, stack by stack, in the words of whoever pays for it; read from the Terraform states in the fake
 bucket.
 """
 
@@ -14,8 +14,8 @@ from rehearsal import sharing
 from rehearsal.cloud import Attributes, Cloud
 from rehearsal.cloudbuild.resources import CONNECTION, REPOSITORY
 from rehearsal.google.addresses import POOL
-from rehearsal.google.common import PROJECT, SERVICE, one
 from rehearsal.google.locations import OFFERED
+from rehearsal.google.resource import PROJECT, SERVICE, one
 from rehearsal.google.storage import BUCKET
 from rehearsal.google.tpu import SHAPES, topology_of
 

@@ -1,4 +1,4 @@
-"""The rehearsal's one process: the stand-in providers and the cloud's HTTP server, until its parent goes."""
+"""The rehearsal's one process: the fake providers and the cloud's HTTP server, until its parent goes."""
 
 from __future__ import annotations
 
@@ -12,39 +12,48 @@ from pathlib import Path
 
 import grpc
 
-from rehearsal import processes, web
+from rehearsal import http_server, processes
 from rehearsal.cloud import Cloud
 from rehearsal.cloudbuild import api
 from rehearsal.google import list_apis, quota_project
 from rehearsal.google.cloud_storage_api import Storage
 from rehearsal.kubernetes import server
-from rehearsal.resource_types import KINDS, SOURCES
+from rehearsal.resource_types import DATA_SOURCES, RESOURCE_TYPES
 from rehearsal.terraform import bindings, plugins
-from rehearsal.terraform.kind import Place
 from rehearsal.terraform.provider import Provider, Schemas, served
+from rehearsal.terraform.resource_type import Place
 
-STAND_INS = "/stand-ins"  # where a World asks for those that act as one service account
+PROVIDERS = "/providers"  # where a World asks for those that act as one service account
 
 
 def schemas_of(name: str, cache: Path) -> Schemas:
     """The schemas of every type of one provider that has rules."""
-    names = [bindings.PROVIDER, *KINDS[name], *(bindings.DATA + source for source in SOURCES.get(name, {}))]
+    names = [
+        bindings.PROVIDER,
+        *RESOURCE_TYPES[name],
+        *(bindings.DATA + source for source in DATA_SOURCES.get(name, {})),
+    ]
     return served(bindings.read(name, names, cache))
 
 
 def provider(name: str, schemas: Schemas, *, cloud: Cloud, place: Place, account: str = "") -> Provider:
-    """The stand-in of one provider, as whoever administers the project or as a service account."""
+    """One fake provider, as whoever administers the project or as a service account."""
     return Provider(
-        cloud=cloud, place=place, schemas_=schemas, kinds=KINDS[name], sources=SOURCES.get(name, {}), account=account
+        cloud=cloud,
+        place=place,
+        schemas_=schemas,
+        resource_types=RESOURCE_TYPES[name],
+        sources=DATA_SOURCES.get(name, {}),
+        account=account,
     )
 
 
-class StandIns:
-    """The running stand-ins. A provider's process is not the one that has the token, so each account has its own."""
+class FakeProviders:
+    """The running fake providers. A provider's process does not see the token, so each account has its own."""
 
     def __init__(self, *, cloud: Cloud, place: Place, cache: Path) -> None:
         self._provider = functools.partial(provider, cloud=cloud, place=place)
-        self._schemas = {name: schemas_of(name, cache) for name in KINDS}
+        self._schemas = {name: schemas_of(name, cache) for name in RESOURCE_TYPES}
         self._servers: dict[str, dict[str, tuple[grpc.Server, str]]] = {}
         self._lock = threading.Lock()
 
@@ -59,11 +68,11 @@ class StandIns:
             return plugins.reattach({name: address for name, (_, address) in self._servers[account].items()})
 
 
-def answers(cloud: Cloud) -> Callable[[web.Request], web.Response]:
+def answers(cloud: Cloud) -> Callable[[http_server.Request], http_server.Response]:
     """All that is spoken over HTTP: the clusters' API servers, Cloud Build's builds, lists, and Cloud Storage."""
     storage = Storage(cloud)
 
-    def answer(request: web.Request) -> web.Response:
+    def answer(request: http_server.Request) -> http_server.Response:
         if request.path.startswith(server.PREFIX):
             return server.serve(cloud, request)
         building, listing = api.serves(request.path), list_apis.PATH.fullmatch(request.path)
@@ -85,14 +94,14 @@ def main(folder: str, cache: str) -> int:
     cloud = Cloud(Path(folder) / "cloud.db")
     google = answers(cloud)
 
-    def answer(request: web.Request) -> web.Response:
-        if request.path == STAND_INS:
-            return web.json_response({"reattach": stand_ins.reattach(request.query["account"])})
+    def answer(request: http_server.Request) -> http_server.Response:
+        if request.path == PROVIDERS:
+            return http_server.json_response({"reattach": providers.reattach(request.query["account"])})
         return google(request)
 
-    _, address = web.start(answer)
-    stand_ins = StandIns(cloud=cloud, place=Place(folder=Path(folder), address=address), cache=Path(cache))
-    print(json.dumps({"reattach": stand_ins.reattach(), "address": address}), flush=True)
+    _, address = http_server.start(answer)
+    providers = FakeProviders(cloud=cloud, place=Place(folder=Path(folder), address=address), cache=Path(cache))
+    print(json.dumps({"reattach": providers.reattach(), "address": address}), flush=True)
     sys.stdin.read()
     processes.forget(Path(folder) / processes.FOLDER, os.getpid())
     processes.end(Path(folder) / processes.FOLDER)

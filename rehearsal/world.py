@@ -1,4 +1,4 @@
-"""One rehearsal's world: an empty played cloud, its server process, and the environment in which tools meet it and
+"""One rehearsal's world: an empty fake cloud, its server process, and the environment in which tools meet it and
 nothing else.
 """
 
@@ -26,7 +26,7 @@ from rehearsal.google.cloud_storage_api import BUCKET
 from rehearsal.google.identity import TOKEN, token_of
 from rehearsal.google.locations import offer
 from rehearsal.google.project import make_project
-from rehearsal.own_folder import MARK, CannotStart, cannot_be_used, usable
+from rehearsal.work_folder import MARK, CannotStart, cannot_be_used, usable
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -72,7 +72,7 @@ fi
 
 
 class Lost(Exception):
-    """The played cloud went away in the middle of the rehearsal."""
+    """The fake cloud went away in the middle of the rehearsal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,7 @@ class World:
 
     @property
     def cloud(self) -> Cloud:
-        """The played cloud; it can be looked at also when the rehearsal is over."""
+        """The fake cloud; it can be looked at also when the rehearsal is over."""
         if self._cloud is None:
             self._cloud = Cloud(self.folder / "cloud.db")
         return self._cloud
@@ -200,8 +200,8 @@ class World:
         }
 
     def as_account(self, email: str) -> dict[str, str]:
-        """What differs in the environment of tools that act as a service account of the played cloud."""
-        with urllib.request.urlopen(f"{self.address}/stand-ins?account={urllib.parse.quote(email)}") as answer:
+        """What differs in the environment of tools that act as a service account of the fake cloud."""
+        with urllib.request.urlopen(f"{self.address}/providers?account={urllib.parse.quote(email)}") as answer:
             reattach = json.load(answer)["reattach"]
         return {"GOOGLE_OAUTH_ACCESS_TOKEN": token_of(email), "TF_REATTACH_PROVIDERS": reattach}
 
@@ -209,7 +209,7 @@ class World:
         """Raises Lost when the server is gone: everything that asks it would wait."""
         if self._server is not None and self._server.poll() is not None:
             last = (self.folder / "server.log").read_text(errors="replace").strip()[-2000:]
-            raise Lost(f"the played cloud's server ended with exit code {self._server.returncode}; {last or 'no word'}")
+            raise Lost(f"the fake cloud's server ended with exit code {self._server.returncode}; {last or 'no word'}")
 
     def write_environment(self) -> Path:
         """A file to source in a shell whose tools are to meet this world; they work as long as it does."""

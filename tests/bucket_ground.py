@@ -1,4 +1,4 @@
-"""A played project whose state bucket holds what a test puts there, met with Google's clients, and no Terraform."""
+"""A fake project whose state bucket holds what a test puts there, met with Google's clients, and no Terraform."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 import environment
 from environment.names import Names
-from rehearsal import web
+from rehearsal import http_server
 from rehearsal.cloud import Blob, Cloud
 from rehearsal.google.cloud_storage_api import BUCKET
 from rehearsal.google.project import make_project
@@ -37,7 +37,7 @@ def state(serial: int, *names: str, lineage: str = "a") -> bytes:
 
 @dataclass(frozen=True, kw_only=True)
 class Ground:
-    """A played project with its state bucket, a checkout's folder, and what was said."""
+    """A fake project with its state bucket, a checkout's folder, and what was said."""
 
     cloud: Cloud
     clients: Clients
@@ -84,7 +84,7 @@ def ground_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]
     cloud = Cloud(folder / "cloud.db")
     make_project(cloud, "some-project", number="123456789012", services=[])
     cloud.put(BUCKET, STATES, {"name": STATES, "project": "some-project", "versioning": [{"enabled": True}]})
-    server, address = web.start(answers(cloud))
+    server, address = http_server.start(answers(cloud))
     monkeypatch.setenv("GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", f"{address}/storage/v1/")
     monkeypatch.setenv("GOOGLE_VERTEX_AI_CUSTOM_ENDPOINT", f"{address}/v1/")
     monkeypatch.setenv("GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT", f"{address}/v1/")

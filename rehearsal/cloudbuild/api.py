@@ -13,7 +13,7 @@ from rehearsal.cloud import Cloud
 from rehearsal.cloudbuild import builds, triggers
 from rehearsal.cloudbuild.triggers import Trigger
 from rehearsal.google import identity
-from rehearsal.web import HttpError, Request, Response, json_response
+from rehearsal.http_server import HttpError, Request, Response, json_response
 
 _RUN = re.compile(r"/v1/(projects/([^/]+)/locations/[^/]+/triggers/[^/:]+):run")
 _GET = re.compile(r"/v1/(projects/([^/]+)/locations/[^/]+/builds/[^/:]+)")

@@ -1,4 +1,4 @@
-"""Builds in the played cloud: asked for by a trigger, waiting for an approval, run, and over.
+"""Builds in the fake cloud: asked for by a trigger, waiting for an approval, run, and over.
 
 A build is an object of the cloud with the fields of Cloud Build's REST resource, so that a build that another one has
 asked for over HTTP is found here. https://cloud.google.com/build/docs/api/reference/rest/v1/projects.builds
@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 
 from rehearsal.cloud import Attributes, Cloud
 from rehearsal.cloudbuild.triggers import Trigger
-from rehearsal.google.common import PROJECT
+from rehearsal.google.resource import PROJECT
 
 BUILD = "cloudbuild_build"
 PENDING, QUEUED, WORKING = "PENDING", "QUEUED", "WORKING"

@@ -15,7 +15,7 @@ FOLDER = "cloudbuild"
 def problems(checkout: Path, triggers: Sequence[Trigger], images: Images) -> list[str]:
     """Everything wrong, a line each: `file:line: key: what is wrong`.
 
-    A file that no trigger runs is a person's to start. It is not played, so it may use Docker.
+    A file that no trigger runs is a person's to start. It is not supported, so it may use Docker.
     """
     found = {f"{FOLDER}/{path.name}" for path in (checkout / FOLDER).glob("*.yaml")}
     named = {trigger.file: trigger for trigger in triggers}

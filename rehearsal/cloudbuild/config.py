@@ -1,4 +1,4 @@
-"""A Cloud Build file: read, and refused with the file's line and key wherever it says what is not played here.
+"""A Cloud Build file: read, and refused with the file's line and key wherever it says what is not supported here.
 
 https://cloud.google.com/build/docs/build-config-file-schema. A key that the real Cloud Build knows and this does not is
 an error as well: what is not executed must not look as if it were. Stricter than Cloud Build, every substitution must
@@ -190,7 +190,7 @@ class _Reader:
         found = self._fields(value, ("logging", "substitutionOption", "dynamicSubstitutions", "env")) if value else {}
         for key, only in (("logging", "GCS_ONLY"), ("substitutionOption", "MUST_MATCH")):
             if key in found and self._text(found[key]) != only:
-                self._wrong(found[key], f"only {only} is played")
+                self._wrong(found[key], f"only {only} is supported")
         return found
 
     def _steps(self, value: Value | None, root: Value) -> tuple[Step, ...]:
@@ -218,7 +218,7 @@ class _Reader:
                 self._wrong(found["waitFor"], f"no step before has the id {other!r}")
         folder = self._text(found.get("dir"))
         if folder.startswith("/") or ".." in Path(folder).parts:
-            self._wrong(found["dir"], "only folders of the workspace are played")
+            self._wrong(found["dir"], "only folders of the workspace are supported")
         return Step(
             number=number,
             name=self._text(found.get("name")),
@@ -269,7 +269,7 @@ class _Reader:
             if name in known:
                 out[name] = each
             else:
-                self._wrong(each, f"is not played by the rehearsal; {_REFUSED.get(name, 'remove it')}")
+                self._wrong(each, f"is not supported by the rehearsal; {_REFUSED.get(name, 'remove it')}")
         return out
 
     def _pairs(self, value: Value | None) -> list[tuple[str, Value]]:

@@ -34,7 +34,9 @@ class Images:
     def program(self, image: str, entrypoint: str) -> Path:
         """The program that starts a step. Raises NoSuchImage."""
         if image == DOCKER:
-            raise NoSuchImage(f"{image}: needs Docker, which is not played; only the builder image, {self.builder}, is")
+            raise NoSuchImage(
+                f"{image}: needs Docker, which is not supported; only the builder image is: {self.builder}"
+            )
         if not _DIGEST.fullmatch(image):
             raise NoSuchImage(f"{image or 'a step without an image'}: is not an image by its digest (...@sha256:...)")
         if image != self.builder:
@@ -42,7 +44,7 @@ class Images:
         programs: Mapping[str, Path] = {"python": Path(sys.executable)}
         if entrypoint not in programs:
             raise NoSuchImage(
-                f"{entrypoint or 'no entrypoint'}: of the builder image these are played: {', '.join(programs)}"
+                f"{entrypoint or 'no entrypoint'}: of the builder image these are supported: {', '.join(programs)}"
             )
         return programs[entrypoint]
 

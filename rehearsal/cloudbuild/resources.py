@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from rehearsal.cloud import Attributes, Cloud
-from rehearsal.google.common import ApiError, Change, GoogleKind, one
 from rehearsal.google.iam import ACCOUNT
+from rehearsal.google.resource import ApiError, Change, GoogleResource, one
 
 BUILD = "cloudbuild.googleapis.com"
 SCHEDULER = "cloudscheduler.googleapis.com"
@@ -184,8 +184,8 @@ def caller_exists(change: Change) -> None:
         raise ApiError(404, f"service account {given} was not found", "notFound")
 
 
-KINDS = (
-    GoogleKind(
+RESOURCE_TYPES = (
+    GoogleResource(
         type_=TRIGGER,
         path="projects/{project}/locations/{location}/triggers/{number}",
         word="Trigger",
@@ -201,27 +201,27 @@ KINDS = (
         computed=lambda change: {"trigger_id": change.name.rsplit("/", 1)[-1]},
         stored=repository_type,
     ),
-    GoogleKind(
+    GoogleResource(
         type_="google_cloudbuild_worker_pool",
         path="projects/{project}/locations/{location}/workerPools/{name}",
         word="WorkerPool",
         service=BUILD,
         computed=lambda _: {"state": "RUNNING"},
     ),
-    GoogleKind(
+    GoogleResource(
         type_=CONNECTION,
         path="projects/{project}/locations/{location}/connections/{name}",
         word="Connection",
         service=BUILD,
     ),
-    GoogleKind(
+    GoogleResource(
         type_=REPOSITORY,
         path="{parent_connection}/repositories/{name}",
         word="Repository",
         service=BUILD,
         checks=(connection_exists,),
     ),
-    GoogleKind(
+    GoogleResource(
         type_="google_cloud_scheduler_job",
         path="projects/{project}/locations/{region}/jobs/{name}",
         word="Job",

@@ -1,4 +1,4 @@
-"""The triggers that Terraform has made in the played cloud, and which of them an event starts.
+"""The triggers that Terraform has made in the fake cloud, and which of them an event starts.
 
 https://cloud.google.com/build/docs/automating-builds/create-manage-triggers
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rehearsal.cloud import Attributes, Cloud
-from rehearsal.google.common import one
+from rehearsal.google.resource import one
 
 TRIGGER = "google_cloudbuild_trigger"
 

@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from rehearsal.own_folder import CannotStart
+from rehearsal.work_folder import CannotStart
 
 
 def files(checkout: Path) -> list[str]:

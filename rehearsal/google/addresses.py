@@ -6,8 +6,8 @@ https://cloud.google.com/kubernetes-engine/docs/concepts/alias-ips#cluster_sizin
 from __future__ import annotations
 
 from rehearsal.cloud import Attributes
-from rehearsal.google.common import ApiError, Change, one, reference
 from rehearsal.google.network import SUBNET, SUBNET_PATH, ranges_of
+from rehearsal.google.resource import ApiError, Change, one, reference
 
 CLUSTER = "google_container_cluster"
 POOL = "google_container_node_pool"

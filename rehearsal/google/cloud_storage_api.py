@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 
 from rehearsal.cloud import Attributes, Blob, Cloud
 from rehearsal.google import identity
-from rehearsal.web import HttpError, Request, Response, json_response
+from rehearsal.http_server import HttpError, Request, Response, json_response
 
 BUCKET = "google_storage_bucket"
 

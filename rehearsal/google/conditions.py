@@ -16,7 +16,7 @@ _TOKEN = re.compile(r"""\s*(?:(?P<text>"[^"]*"|'[^']*')|(?P<word>[A-Za-z_]\w*)|(
 
 
 class BadCondition(Exception):
-    """The expression is none, or uses what is not played."""
+    """The expression is none, or uses what is not supported."""
 
 
 def operators(expression: str) -> int:

@@ -8,11 +8,11 @@ from datetime import datetime
 from ipaddress import IPv4Network
 
 from rehearsal.cloud import Attributes
-from rehearsal.google.common import ApiError, Change, GoogleKind, may, one, reference
 from rehearsal.google.iam import ACCOUNT
 from rehearsal.google.locations import region_exists, version_exists, zones_exist
 from rehearsal.google.network import NETWORK, SUBNET, SUBNET_PATH, network_of, ranges_of
-from rehearsal.terraform.kind import Client, Refusal
+from rehearsal.google.resource import ApiError, Change, GoogleResource, may, one, reference
+from rehearsal.terraform.resource_type import Client, Refusal
 
 GKE = "container.googleapis.com"
 CLUSTER = "google_container_cluster"
@@ -272,8 +272,8 @@ class Cluster:
         return found | {"id": name, "project": project, "location": location}
 
 
-KINDS = (
-    GoogleKind(
+RESOURCE_TYPES = (
+    GoogleResource(
         type_=CLUSTER,
         path=CLUSTER_PATH,
         word="cluster",
@@ -302,4 +302,4 @@ KINDS = (
         gone=cluster_takes_all_with_it,
     ),
 )
-SOURCES = (Cluster(),)
+DATA_SOURCES = (Cluster(),)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from rehearsal.cloud import Attributes
 from rehearsal.google import conditions, identity
-from rehearsal.google.common import PROJECT, ApiError, Change, Check, GoogleKind, may, one
 from rehearsal.google.project import RESOURCE_MANAGER
-from rehearsal.terraform.kind import Client, Refusal
+from rehearsal.google.resource import PROJECT, ApiError, Change, Check, GoogleResource, may, one
+from rehearsal.terraform.resource_type import Client, Refusal
 from rehearsal.terraform.values import Unknown
 
 IAM = "iam.googleapis.com"
@@ -199,17 +199,17 @@ MEMBER_CHECKS: tuple[Check, ...] = (
 )
 
 
-def member_kind(
+def member_resource(
     type_: str, path: str, *, word: str, service: str, checks: Sequence[Check] = MEMBER_CHECKS
-) -> GoogleKind:
+) -> GoogleResource:
     """A `*_iam_member`: adding a member again is no error, and everything about it forces replacement."""
-    return GoogleKind(
+    return GoogleResource(
         type_=type_, path=path, word=f"IAM policy for {word}", service=service, checks=checks, merges=True
     )
 
 
-KINDS = (
-    GoogleKind(
+RESOURCE_TYPES = (
+    GoogleResource(
         type_=ACCOUNT,
         path=ACCOUNT_PATH,
         word="service account",
@@ -221,7 +221,7 @@ KINDS = (
         gone=grants_go,
         state_only=("create_ignore_already_exists",),
     ),
-    GoogleKind(
+    GoogleResource(
         type_=ROLE,
         path="projects/{project}/roles/{role_id}",
         word="the custom project role",
@@ -229,14 +229,14 @@ KINDS = (
         checks=(role_id_is_valid, permissions_are_valid),
         computed=lambda change: {"name": change.name, "deleted": False},
     ),
-    member_kind(
+    member_resource(
         "google_project_iam_member",
         "{project}/{role}/{member}",
         word="project",
         service=RESOURCE_MANAGER,
         checks=(*MEMBER_CHECKS, role_is_for_projects),
     ),
-    member_kind(
+    member_resource(
         "google_service_account_iam_member",
         "{service_account_id}/{role}/{member}",
         word="service account",
@@ -267,4 +267,4 @@ class ServiceAccount:
         return config | {key: found.get(key) for key in told}
 
 
-SOURCES = (ServiceAccount(),)
+DATA_SOURCES = (ServiceAccount(),)

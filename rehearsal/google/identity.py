@@ -1,4 +1,4 @@
-"""Who asks, and whether IAM lets them: the roles that are bound in the played cloud, their permissions, conditions.
+"""Who asks, and whether IAM lets them: the roles that are bound in the fake cloud, their permissions, conditions.
 
 What each call takes, and what is in Google's roles, is data of the rehearsal's own (roles.json): the stacks say what
 they think they need, and this says what is needed. Whoever comes with the token of the rehearsal administers all.

@@ -11,8 +11,8 @@ from typing import Any
 
 from rehearsal.cloud import Cloud, Object
 from rehearsal.google import identity
-from rehearsal.google.common import PROJECT
-from rehearsal.web import HttpError, Request, Response, json_response
+from rehearsal.google.resource import PROJECT
+from rehearsal.http_server import HttpError, Request, Response, json_response
 
 PATH = re.compile(r"/v1/projects/([^/]+)/locations/([^/]+)/(tensorboards|triggers)")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal.cloud import Cloud
-from rehearsal.google.common import ApiError, Change, one
+from rehearsal.google.resource import ApiError, Change, one
 
 OFFERED = "offered"
 _LISTS: dict[str, Any] = json.loads((Path(__file__).parent / "locations.json").read_text())

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network
 
 from rehearsal.cloud import Attributes, Object
-from rehearsal.google.common import ApiError, Change, GoogleKind, reference
 from rehearsal.google.locations import region_exists
+from rehearsal.google.resource import ApiError, Change, GoogleResource, reference
 from rehearsal.google.tpu import POLICY, POLICY_PATH, policy_is_unused
-from rehearsal.terraform.kind import Client
 from rehearsal.terraform.planning import Path
+from rehearsal.terraform.resource_type import Client
 
 COMPUTE = "compute.googleapis.com"
 NETWORK = "google_compute_network"
@@ -253,8 +253,8 @@ def gateway(change: Change) -> Attributes:
     return {"gateway_address": str(ranges_of(change.values)[""][1]), "purpose": "PRIVATE", "stack_type": "IPV4_ONLY"}
 
 
-KINDS = (
-    GoogleKind(
+RESOURCE_TYPES = (
+    GoogleResource(
         type_=NETWORK,
         path=NETWORK_PATH,
         word="Network",
@@ -264,7 +264,7 @@ KINDS = (
         computed=lambda _: {"mtu": 1460, "routing_mode": "REGIONAL"},
         state_only=("delete_default_routes_on_create",),
     ),
-    GoogleKind(
+    GoogleResource(
         type_=SUBNET,
         path=SUBNET_PATH,
         word="Subnetwork",
@@ -283,7 +283,7 @@ KINDS = (
         state_only=("send_secondary_ip_range_if_empty",),
         replaced_by=shrinks,
     ),
-    GoogleKind(
+    GoogleResource(
         type_=ROUTER,
         path=ROUTER_PATH,
         word="Router",
@@ -291,14 +291,14 @@ KINDS = (
         checks=(name_is_valid, network_exists),
         gone=nat_goes_with_its_router,
     ),
-    GoogleKind(
+    GoogleResource(
         type_="google_compute_router_nat",
         path="projects/{project}/regions/{region}/routers/{router}/{name}",
         word="RouterNat",
         service=COMPUTE,
         checks=(name_is_valid, router_exists, nat_is_alone),
     ),
-    GoogleKind(
+    GoogleResource(
         type_="google_compute_firewall",
         path="projects/{project}/global/firewalls/{name}",
         word="Firewall",
@@ -306,7 +306,7 @@ KINDS = (
         checks=(name_is_valid, network_exists),
         computed=lambda _: {"direction": "INGRESS"},
     ),
-    GoogleKind(
+    GoogleResource(
         type_="google_compute_global_address",
         path="projects/{project}/global/addresses/{name}",
         word="GlobalAddress",
@@ -314,7 +314,7 @@ KINDS = (
         checks=(name_is_valid,),
         computed=lambda _: {"address": "10.255.0.0"},
     ),
-    GoogleKind(
+    GoogleResource(
         type_=POLICY,
         path=POLICY_PATH,
         word="ResourcePolicy",

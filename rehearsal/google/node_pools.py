@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rehearsal.cloud import Attributes
 from rehearsal.google.addresses import addresses_are_left, pods_range_exists
-from rehearsal.google.common import ApiError, Change, GoogleKind, one
 from rehearsal.google.gke import (
     CLUSTER,
     GKE,
@@ -15,6 +14,7 @@ from rehearsal.google.gke import (
     zones_are_in_the_region,
 )
 from rehearsal.google.locations import zones_exist
+from rehearsal.google.resource import ApiError, Change, GoogleResource, one
 from rehearsal.google.tpu import SHAPES, hosts_stay_what_they_are, is_tpu, slice_is_whole
 
 # Boot disks of machine families that take hyperdisk only.
@@ -129,8 +129,8 @@ def pool_as_stored(_: Change, given: Attributes) -> Attributes:
     return {**given, "node_config": [config]}
 
 
-KINDS = (
-    GoogleKind(
+RESOURCE_TYPES = (
+    GoogleResource(
         type_=POOL,
         path="projects/{project}/locations/{location}/clusters/{cluster}/nodePools/{name}",
         word="NodePool",

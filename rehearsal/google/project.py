@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 from rehearsal.cloud import Attributes, Cloud
-from rehearsal.google.common import PROJECT, SERVICE, ApiError, Change, GoogleKind, may
 from rehearsal.google.identity import hour_of, token_of
-from rehearsal.terraform.kind import Client, Refusal
+from rehearsal.google.resource import PROJECT, SERVICE, ApiError, Change, GoogleResource, may
+from rehearsal.terraform.resource_type import Client, Refusal
 
 SERVICE_USAGE = "serviceusage.googleapis.com"
 RESOURCE_MANAGER = "cloudresourcemanager.googleapis.com"
@@ -43,8 +43,8 @@ def goes_off(change: Change) -> None:
         )
 
 
-KINDS = (
-    GoogleKind(
+RESOURCE_TYPES = (
+    GoogleResource(
         type_=SERVICE,
         path="projects/{project}/services/{service}",
         word="Project Service",
@@ -102,4 +102,4 @@ class ClientConfig:
         )
 
 
-SOURCES = (Project(), ClientConfig())
+DATA_SOURCES = (Project(), ClientConfig())

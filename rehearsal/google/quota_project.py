@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from rehearsal.cloud import Cloud
 from rehearsal.google import identity
-from rehearsal.web import HttpError, Request
+from rehearsal.http_server import HttpError, Request
 
 _USE = "serviceusage.services.use"
 HEADER = "x-goog-user-project"

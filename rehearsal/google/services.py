@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 
-from rehearsal.google.common import ApiError, Change, GoogleKind
-from rehearsal.google.iam import MEMBER_CHECKS, member_kind
+from rehearsal.google.iam import MEMBER_CHECKS, member_resource
 from rehearsal.google.locations import region_exists
+from rehearsal.google.resource import ApiError, Change, GoogleResource
 
 ARTIFACTS = "artifactregistry.googleapis.com"
 VERTEX = "aiplatform.googleapis.com"
@@ -63,8 +63,8 @@ def channels_exist(change: Change) -> None:
             raise ApiError(404, f"Could not find NotificationChannel {name}", "notFound")
 
 
-KINDS = (
-    GoogleKind(
+RESOURCE_TYPES = (
+    GoogleResource(
         type_=REPOSITORY,
         path=REPOSITORY_PATH,
         word="Repository",
@@ -73,14 +73,14 @@ KINDS = (
         checks=(repository_id_is_valid, cleanup_policies_are_whole),
         computed=lambda change: {"name": change.values["repository_id"]},
     ),
-    member_kind(
+    member_resource(
         "google_artifact_registry_repository_iam_member",
         "{project}/{location}/{repository}/{role}/{member}",
         word="artifactregistry repository",
         service=ARTIFACTS,
         checks=(repository_exists, *MEMBER_CHECKS),
     ),
-    GoogleKind(
+    GoogleResource(
         type_="google_vertex_ai_tensorboard",
         path="projects/{project}/locations/{region}/tensorboards/{number}",
         word="Tensorboard",
@@ -88,15 +88,17 @@ KINDS = (
         checks=(region_exists,),
         computed=lambda change: {"name": change.name},
     ),
-    GoogleKind(
+    GoogleResource(
         type_="google_secret_manager_secret",
         path="projects/{project}/secrets/{secret_id}",
         word="Secret",
         service=SECRETS,
         computed=lambda change: {"name": change.name},
     ),
-    GoogleKind(type_="google_logging_metric", path="projects/{project}/metrics/{name}", word="Metric", service=LOGGING),
-    GoogleKind(
+    GoogleResource(
+        type_="google_logging_metric", path="projects/{project}/metrics/{name}", word="Metric", service=LOGGING
+    ),
+    GoogleResource(
         type_="google_logging_project_sink",
         path="projects/{project}/sinks/{name}",
         word="Logging Project Sink",
@@ -105,7 +107,7 @@ KINDS = (
             "writer_identity": f"serviceAccount:service-{change.project}@gcp-sa-logging.iam.gserviceaccount.com"
         },
     ),
-    GoogleKind(
+    GoogleResource(
         type_="google_monitoring_notification_channel",
         path="projects/{project}/notificationChannels/{number}",
         word="NotificationChannel",
@@ -113,7 +115,7 @@ KINDS = (
         computed=lambda change: {"name": change.name},
         state_only=("force_delete",),
     ),
-    GoogleKind(
+    GoogleResource(
         type_="google_monitoring_alert_policy",
         path="projects/{project}/alertPolicies/{number}",
         word="AlertPolicy",
@@ -121,14 +123,14 @@ KINDS = (
         checks=(channels_exist,),
         computed=lambda change: {"name": change.name},
     ),
-    GoogleKind(
+    GoogleResource(
         type_="google_monitoring_dashboard",
         path="projects/{project}/dashboards/{number}",
         word="Dashboard",
         service=MONITORING,
         checks=(dashboard_is_json,),
     ),
-    GoogleKind(
+    GoogleResource(
         type_="google_billing_budget",
         path="billingAccounts/{billing_account}/budgets/{number}",
         word="Budget",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from rehearsal.cloud import Attributes
-from rehearsal.google.common import ApiError, Change, GoogleKind, one
-from rehearsal.google.iam import MEMBER_CHECKS, member_kind
-from rehearsal.terraform.kind import Refusal
+from rehearsal.google.iam import MEMBER_CHECKS, member_resource
+from rehearsal.google.resource import ApiError, Change, GoogleResource, one
+from rehearsal.terraform.resource_type import Refusal
 
 STORAGE = "storage.googleapis.com"
 BUCKET = "google_storage_bucket"
@@ -110,8 +110,8 @@ def bucket_values(change: Change) -> Attributes:
     }
 
 
-KINDS = (
-    GoogleKind(
+RESOURCE_TYPES = (
+    GoogleResource(
         type_=BUCKET,
         path="{name}",
         word="bucket",
@@ -123,7 +123,7 @@ KINDS = (
         state_only=("force_destroy",),
         gone=empty,
     ),
-    GoogleKind(
+    GoogleResource(
         type_="google_storage_bucket_object",
         path="{bucket}/{name}",
         word="object",
@@ -132,7 +132,7 @@ KINDS = (
         merges=True,
         state_only=("source", "detect_md5hash", "source_md5hash"),
     ),
-    GoogleKind(
+    GoogleResource(
         type_=FOLDER,
         path="{bucket}/managedFolders/{name}",
         word="ManagedFolder",
@@ -140,14 +140,14 @@ KINDS = (
         checks=(bucket_exists, folders_need_uniform_access),
         state_only=("force_destroy",),
     ),
-    member_kind(
+    member_resource(
         "google_storage_bucket_iam_member",
         "{bucket}/{role}/{member}",
         word="Storage Bucket",
         service=STORAGE,
         checks=(bucket_exists, *MEMBER_CHECKS),
     ),
-    member_kind(
+    member_resource(
         "google_storage_managed_folder_iam_member",
         "{bucket}/{managed_folder}/{role}/{member}",
         word="Storage ManagedFolder",

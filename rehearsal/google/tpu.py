@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rehearsal.cloud import Attributes
-from rehearsal.google.common import ApiError, Change, one, reference
+from rehearsal.google.resource import ApiError, Change, one, reference
 
 POLICY = "google_compute_resource_policy"
 POLICY_PATH = "projects/{project}/regions/{region}/resourcePolicies/{name}"

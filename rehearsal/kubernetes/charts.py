@@ -1,4 +1,4 @@
-"""Charts: those that are known by name and version, and local ones, whose programs are run and not played.
+"""Charts: those that are known by name and version, and local ones, whose programs are run, not faked.
 
 Convention of a local chart: `templates/*.yaml` may hold a Job with the annotation `helm.sh/hook`, and names its
 program in the same file with `.Files.Get "files/<program>"`. Nothing is templated.
@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from rehearsal.kubernetes.resources import JOBSET, KUEUE, Resource
-from rehearsal.terraform.kind import Client, Refusal
+from rehearsal.terraform.resource_type import Client, Refusal
 
 
 @dataclass(frozen=True, kw_only=True)

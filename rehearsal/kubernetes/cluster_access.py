@@ -12,7 +12,7 @@ from rehearsal.kubernetes import rbac
 from rehearsal.kubernetes.api import Api
 from rehearsal.kubernetes.objects import Object
 from rehearsal.kubernetes.resources import ALL, Resource
-from rehearsal.terraform.kind import Refusal
+from rehearsal.terraform.resource_type import Refusal
 
 SECRET = next(item for item in ALL if item.kind == "Secret")
 

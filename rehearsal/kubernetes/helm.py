@@ -24,7 +24,7 @@ from rehearsal.kubernetes.provider_access import UNAUTHORIZED, cluster_api
 from rehearsal.kubernetes.resources import CRD, JOBSET, NAMESPACE, crd
 from rehearsal.kubernetes.status import Status
 from rehearsal.terraform import planning
-from rehearsal.terraform.kind import Client, Refusal
+from rehearsal.terraform.resource_type import Client, Refusal
 from rehearsal.terraform.schemas import Block
 from rehearsal.terraform.values import UNKNOWN, Unknown, is_known
 
@@ -309,4 +309,4 @@ def _decided(chart: Chart, planned: Attributes, values: dict[str, Any], revision
     return {"id": planned["name"], "version": chart.version, "metadata": metadata}
 
 
-KINDS = (Release(),)
+RESOURCE_TYPES = (Release(),)

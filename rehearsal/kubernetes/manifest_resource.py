@@ -16,8 +16,8 @@ from rehearsal.kubernetes.objects import Object
 from rehearsal.kubernetes.provider_access import cluster_api
 from rehearsal.kubernetes.resources import CRD, Resource
 from rehearsal.kubernetes.status import Status
-from rehearsal.terraform.kind import Client, Refusal
 from rehearsal.terraform.planning import Path
+from rehearsal.terraform.resource_type import Client, Refusal
 from rehearsal.terraform.schemas import Block
 from rehearsal.terraform.values import UNKNOWN, Dynamic, is_known, plain, type_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rehearsal.cloud import Cloud
-from rehearsal.google.common import one
+from rehearsal.google.resource import one
 from rehearsal.google.tpu import SHAPES, topology_of
 
 POOL = "google_container_node_pool"

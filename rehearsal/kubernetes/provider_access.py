@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from rehearsal.cloud import Attributes
-from rehearsal.google.common import one
 from rehearsal.google.gke import CLUSTER, dns_endpoint, region_of
 from rehearsal.google.identity import account_of, expired
+from rehearsal.google.resource import one
 from rehearsal.kubernetes.api import Api
 from rehearsal.kubernetes.cluster_access import api_of
-from rehearsal.terraform.kind import Client, Refusal
+from rehearsal.terraform.resource_type import Client, Refusal
 from rehearsal.terraform.values import Unknown
 
 UNAUTHORIZED = "Unauthorized"

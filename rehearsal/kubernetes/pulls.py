@@ -12,7 +12,7 @@ from typing import Any
 
 from rehearsal.cloud import Cloud
 from rehearsal.google import identity
-from rehearsal.google.common import one
+from rehearsal.google.resource import one
 
 POOL = "google_container_node_pool"
 _USE = "serviceusage.services.use"

@@ -11,11 +11,11 @@ from typing import Any
 from urllib.parse import unquote
 
 from rehearsal.cloud import Cloud
+from rehearsal.http_server import Request, Response, json_response
 from rehearsal.kubernetes import rbac
 from rehearsal.kubernetes.api import Api, merge
 from rehearsal.kubernetes.resources import Resource
 from rehearsal.kubernetes.status import Status
-from rehearsal.web import Request, Response, json_response
 
 PREFIX = "/clusters/"
 

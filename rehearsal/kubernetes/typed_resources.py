@@ -16,7 +16,7 @@ from rehearsal.kubernetes.provider_access import cluster_api
 from rehearsal.kubernetes.resources import Resource
 from rehearsal.kubernetes.status import Status
 from rehearsal.terraform import planning
-from rehearsal.terraform.kind import Client, Kind, Refusal
+from rehearsal.terraform.resource_type import Client, Refusal, ResourceType
 from rehearsal.terraform.schemas import Block, NestedBlock
 from rehearsal.terraform.values import UNKNOWN, Unknown
 
@@ -207,7 +207,7 @@ def _typed(api_version: str, names: str) -> list[Typed]:
     return found
 
 
-KINDS: tuple[Kind, ...] = (
+RESOURCE_TYPES: tuple[ResourceType, ...] = (
     Manifest(),
     *_typed(
         "v1",

@@ -1,6 +1,6 @@
-"""Failures on purpose: from a certain change on, the played cloud refuses changes, or makes them and never answers.
+"""Failures on purpose: from a certain change on, the fake cloud refuses changes, or makes them and never answers.
 
-The switch is an object of the played cloud, so that any process can turn it while others work.
+The switch is an object of the fake cloud, so that any process can turn it while others work.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rehearsal.cloud import Attributes, Cloud
-from rehearsal.terraform.kind import Refusal
+from rehearsal.terraform.resource_type import Refusal
 
 KIND = "failure"
 _NAME = "switch"

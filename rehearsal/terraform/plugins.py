@@ -1,4 +1,4 @@
-"""Serve the stand-in providers to Terraform: gRPC on this machine, announced in TF_REATTACH_PROVIDERS.
+"""Serve the fake providers to Terraform: gRPC on this machine, announced in TF_REATTACH_PROVIDERS.
 
 TCP and not a unix socket: its peer address tells connections apart, so that two aliases of a provider, or two
 Terraforms, keep their own settings; and a path with a long name does no harm.

@@ -1,4 +1,4 @@
-"""One stand-in provider: Terraform's protocol on one side, the rules on the other."""
+"""One fake provider: Terraform's protocol on one side, the rules on the other."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 
 from rehearsal.cloud import Attributes, Cloud
 from rehearsal.terraform import bindings, consistency, failures, planning, schemas, sdk, values
-from rehearsal.terraform.kind import Client, Kind, Place, Refusal, Source
 from rehearsal.terraform.provider_facts import FACTS, facts_of
+from rehearsal.terraform.resource_type import Client, DataSource, Place, Refusal, ResourceType
 from rehearsal.terraform.schemas import Block
 from rehearsal.terraform.values import Value
 from rehearsal.terraform.wire import MESSAGES
@@ -55,14 +55,14 @@ class Provider:
         cloud: Cloud,
         place: Place,
         schemas_: Schemas,
-        kinds: Mapping[str, Kind],
-        sources: Mapping[str, Source],
+        resource_types: Mapping[str, ResourceType],
+        sources: Mapping[str, DataSource],
         account: str = "",
     ) -> None:
         self.cloud = cloud
         self.place = place
         self.schemas = schemas_
-        self.kinds = kinds
+        self.resource_types = resource_types
         self.sources = sources
         self.account = account
         self._settings: dict[str, Attributes] = {}
@@ -98,7 +98,7 @@ class Provider:
         )
 
     def read_resource(self, request: Any, connection: str) -> Any:
-        def read(client: Client, kind: Kind, block: Block) -> Any:
+        def read(client: Client, kind: ResourceType, block: Block) -> Any:
             state = _decode(request.current_state, block)
             found = kind.read(client, block, state)
             # Equal but for the order in a set: give back what Terraform has, or it would see a change.
@@ -108,7 +108,7 @@ class Provider:
         return self._answer("ReadResourceResponse", request, connection, read)
 
     def plan_resource_change(self, request: Any, connection: str) -> Any:
-        def plan(client: Client, kind: Kind, block: Block) -> Any:
+        def plan(client: Client, kind: ResourceType, block: Block) -> Any:
             proposed = _decode(request.proposed_new_state, block)
             if proposed is None:
                 return MESSAGES["PlanResourceChangeResponse"](planned_state=_encode(None, block))
@@ -125,7 +125,7 @@ class Provider:
     def plan(
         self,
         client: Client,
-        kind: Kind,
+        kind: ResourceType,
         block: Block,
         prior: Attributes | None,
         proposed: Attributes,
@@ -154,13 +154,15 @@ class Provider:
         by_schema = planning.replacements(block, prior, planned, leaves=leaves, counts=counts)
         return planned, [*by_schema, *kind.forces(prior, planned)]
 
-    def create(self, client: Client, kind: Kind, block: Block, planned: Attributes) -> Attributes:
+    def create(self, client: Client, kind: ResourceType, block: Block, planned: Attributes) -> Attributes:
         """Make it."""
         state = kind.create(client, block, planned)
         consistency.check_result(block, planned, state)
         return state
 
-    def update(self, client: Client, kind: Kind, block: Block, prior: Attributes, planned: Attributes) -> Attributes:
+    def update(
+        self, client: Client, kind: ResourceType, block: Block, prior: Attributes, planned: Attributes
+    ) -> Attributes:
         """Change it in place. What the real provider never sends stays as it was, and is planned again next time."""
         sent, kept = planning.without(block, prior, planned, facts_of(kind.type_).never_sent)
         if kept:
@@ -174,7 +176,7 @@ class Provider:
         return state
 
     def apply_resource_change(self, request: Any, connection: str) -> Any:
-        def apply(client: Client, kind: Kind, block: Block) -> Any:
+        def apply(client: Client, kind: ResourceType, block: Block) -> Any:
             prior, planned = _decode(request.prior_state, block), _decode(request.planned_state, block)
             with failures.around(self.cloud, request.type_name):
                 if planned is None:
@@ -191,14 +193,14 @@ class Provider:
         return self._answer("ApplyResourceChangeResponse", request, connection, apply)
 
     def import_resource_state(self, request: Any, connection: str) -> Any:
-        def find(client: Client, kind: Kind, block: Block) -> Any:
+        def find(client: Client, kind: ResourceType, block: Block) -> Any:
             state = _encode(self.imported(client, kind, block, request.id), block)
             imported = MESSAGES["ImportedResource"](type_name=request.type_name, state=state)
             return MESSAGES["ImportResourceStateResponse"](imported_resources=[imported])
 
         return self._answer("ImportResourceStateResponse", request, connection, find)
 
-    def imported(self, client: Client, kind: Kind, block: Block, id_: str) -> Attributes:
+    def imported(self, client: Client, kind: ResourceType, block: Block, id_: str) -> Attributes:
         """The state of what has this id, as far as the id tells; Terraform reads the rest."""
         known = {*block.attributes, *block.blocks}
         empty: Attributes = {name: None if nested.nesting == "single" else [] for name, nested in block.blocks.items()}
@@ -213,13 +215,15 @@ class Provider:
         except Refusal as refusal:
             return MESSAGES["ReadDataSourceResponse"](diagnostics=[_diagnostic(refusal.message, refusal.detail)])
 
-    def _answer(self, response: str, request: Any, connection: str, act: Callable[[Client, Kind, Block], Any]) -> Any:
+    def _answer(
+        self, response: str, request: Any, connection: str, act: Callable[[Client, ResourceType, Block], Any]
+    ) -> Any:
         """The answer of `act`, or its refusal; on refusal an apply keeps what there was."""
         warnings: list[str] = []
         client = self._client(connection, warnings)
         block = self.schemas.resources[request.type_name]
         try:
-            answer = act(client, self.kinds[request.type_name], block)
+            answer = act(client, self.resource_types[request.type_name], block)
         except Refusal as refusal:
             answer = MESSAGES[response](diagnostics=[_diagnostic(refusal.message, refusal.detail)])
             if response == "ApplyResourceChangeResponse":

@@ -37,7 +37,7 @@ class Fault:
 
 @dataclass(kw_only=True)
 class Google:
-    """The played project, and every request that reached it."""
+    """The fake project, and every request that reached it."""
 
     enabled: set[str] = field(default_factory=lambda: {"serviceusage.googleapis.com", "storage.googleapis.com"})
     buckets: dict[str, Json] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Google:
             return self._batch_enable(body["serviceIds"])
         if found := re.fullmatch("GET /v1/(operations/.+)", request):
             return self._operation(found[1])
-        return 404, {"error": {"code": 404, "message": f"not played: {request}", "status": "NOT_FOUND"}}
+        return 404, {"error": {"code": 404, "message": f"not supported: {request}", "status": "NOT_FOUND"}}
 
     def _list(self, names: list[str]) -> tuple[int, Json]:
         services = [self._service(name) for name in names]

@@ -1,4 +1,4 @@
-"""An environment in a played cloud: deployed in this process, changed, with jobs, and down; or for the real tools."""
+"""An environment in a fake cloud: deployed in this process, changed, with jobs, and down; or for the real tools."""
 
 from __future__ import annotations
 
@@ -15,56 +15,56 @@ from rehearsal.cloudbuild.resources import connect
 from rehearsal.google.storage import BUCKET
 from rehearsal.kubernetes.api import Api
 from rehearsal.world import Project, World
-from tests.rehearsal.played import CACHE, Played
+from tests.rehearsal.fake import CACHE, FakeCloud
 from tests.synthesis import read_stack
 
 Going = Callable[[str], None]
 
 
-def deploy(output: Path, folder: Path, *, services: Iterable[str] = SERVICES, stacks: Sequence[str] = ()) -> Played:
+def deploy(output: Path, folder: Path, *, services: Iterable[str] = SERVICES, stacks: Sequence[str] = ()) -> FakeCloud:
     """The stacks that were synthesized into `output`, or some of them, in a new cloud in `folder` that has their state
     bucket, and the repository that a person has connected.
     """
-    played = Played(folder=folder, services=tuple(services))
+    fake = FakeCloud(folder=folder, services=tuple(services))
     (folder / "cdktf.out").symlink_to(output)
     states = read_stack(output, "foundation")["terraform"]["backend"]["gcs"]["bucket"]
-    played.cloud.put(BUCKET, states, {"name": states, "project": played.project, "location": "us-east5"})
+    fake.cloud.put(BUCKET, states, {"name": states, "project": fake.project, "location": "us-east5"})
     for stack in stacks or stacks_in(output):
         wanted = read_stack(output, stack)
         for trigger in wanted["resource"].get("google_cloudbuild_trigger", {}).values():
             if "repository_event_config" in trigger:
-                connect(played.cloud, trigger["repository_event_config"]["repository"])
-        played.deploy(wanted)
-    return played
+                connect(fake.cloud, trigger["repository_event_config"]["repository"])
+        fake.deploy(wanted)
+    return fake
 
 
 def deploy_again(
-    played: Played, output: Path, *, going: Going = lambda _: None, new_first: Collection[str] = ()
+    fake: FakeCloud, output: Path, *, going: Going = lambda _: None, new_first: Collection[str] = ()
 ) -> None:
     """What is in `output` instead: stack by stack, and in each of them what is not described any more goes first.
 
     Terraform does both at a time where neither needs the other: in the stacks `new_first` what is new comes first.
     `going` hears of every address before it goes.
     """
-    link = played.folder / "cdktf.out"
+    link = fake.folder / "cdktf.out"
     before = link.resolve()
     link.unlink()
     link.symlink_to(output)
     for stack in stacks_in(output):
         wanted = addresses(output, stack)
         if stack in new_first:
-            played.deploy(read_stack(output, stack))
-        destroy(played, [each for each in addresses(before, stack) if each not in wanted], going=going)
+            fake.deploy(read_stack(output, stack))
+        destroy(fake, [each for each in addresses(before, stack) if each not in wanted], going=going)
         if stack not in new_first:
-            played.deploy(read_stack(output, stack))
+            fake.deploy(read_stack(output, stack))
 
 
-def destroy(played: Played, gone: Sequence[str], *, going: Going = lambda _: None) -> None:
+def destroy(fake: FakeCloud, gone: Sequence[str], *, going: Going = lambda _: None) -> None:
     """In the order of `terraform destroy`: what was made last goes first."""
-    for address in reversed([each for each in played.resources if each in gone]):
+    for address in reversed([each for each in fake.resources if each in gone]):
         going(address)
-        played.destroy(address)
-        del played.resources[address]
+        fake.destroy(address)
+        del fake.resources[address]
 
 
 def stacks_in(output: Path) -> list[str]:
@@ -97,9 +97,9 @@ def addresses(output: Path, stack: str) -> list[str]:
     return [f"{type_}.{id_}" for type_, by_id in by_type.items() for id_ in by_id]
 
 
-def api_of(played: Played) -> Api:
-    (cluster,) = played.cloud.find("google_container_cluster")
-    return Api(played.cloud, cluster.name)
+def api_of(fake: FakeCloud) -> Api:
+    (cluster,) = fake.cloud.find("google_container_cluster")
+    return Api(fake.cloud, cluster.name)
 
 
 def submit(api: Api, output: Path) -> None:

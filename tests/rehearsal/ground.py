@@ -1,4 +1,4 @@
-"""A played cloud on which things go wrong, met by the real Terraform and the commands, and compared with another."""
+"""A fake cloud on which things go wrong, met by the real Terraform and the commands, and compared with another."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Things = dict[tuple[str, str], Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Ground:
-    """A played cloud, and the commands in it."""
+    """A fake cloud, and the commands in it."""
 
     world: World
 

@@ -1,4 +1,4 @@
-"""The states of what was deployed in this process, written into the played bucket as Terraform writes them."""
+"""The states of what was deployed in this process, written into the fake bucket as Terraform writes them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from rehearsal.terraform.values import Dynamic
 from tests.rehearsal.deployed import stacks_in
-from tests.rehearsal.played import Played
+from tests.rehearsal.fake import FakeCloud
 from tests.synthesis import read_stack
 
 
-def write_states(played: Played, output: Path) -> str:
+def write_states(fake: FakeCloud, output: Path) -> str:
     """Of every stack in `output`; the bucket."""
     bucket = ""
     for stack in stacks_in(output):
@@ -20,17 +20,17 @@ def write_states(played: Played, output: Path) -> str:
         backend = wanted["terraform"]["backend"]["gcs"]
         bucket = backend["bucket"]
         resources = [
-            {"type": type_, "name": name, "mode": "managed", "instances": [{"attributes": _state(played, type_, name)}]}
+            {"type": type_, "name": name, "mode": "managed", "instances": [{"attributes": _state(fake, type_, name)}]}
             for type_, named in sorted(wanted["resource"].items())
             for name in sorted(named)
         ]
         state = json.dumps({"outputs": wanted.get("output", {}), "resources": resources}, default=_written)
-        played.cloud.put_blob(bucket, f"{backend['prefix']}/default.tfstate", state.encode(), {}, keep_old=True)
+        fake.cloud.put_blob(bucket, f"{backend['prefix']}/default.tfstate", state.encode(), {}, keep_old=True)
     return bucket
 
 
-def _state(played: Played, type_: str, name: str) -> Any:
-    return played.resources[f"{type_}.{name}"].state
+def _state(fake: FakeCloud, type_: str, name: str) -> Any:
+    return fake.resources[f"{type_}.{name}"].state
 
 
 def _written(value: object) -> object:

@@ -1,4 +1,4 @@
-"""The played cloud: what is written is written, whatever happens."""
+"""The fake cloud: what is written is written, whatever happens."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rehearsal.cloud import Cloud
-from tests.rehearsal.played import ROOT
+from tests.rehearsal.fake import ROOT
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Cloud Build in the played cloud: triggers of connected repositories, jobs that start them, conditions of bindings."""
+"""Cloud Build in the fake cloud: triggers of connected repositories, jobs that start them, conditions of bindings."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from rehearsal.cloudbuild.resources import connect
 from rehearsal.google.conditions import BadCondition, holds, operators
-from rehearsal.terraform.kind import Refusal
-from tests.rehearsal.played import Played
+from rehearsal.terraform.resource_type import Refusal
+from tests.rehearsal.fake import FakeCloud
 
 REPOSITORY = "projects/my-project/locations/us-central1/connections/github/repositories/mine"
 ACCOUNT = "builder@my-project.iam.gserviceaccount.com"
@@ -30,14 +30,14 @@ JOB: dict[str, Any] = {
 
 
 @pytest.fixture
-def building(empty: Played) -> Played:
+def building(empty: FakeCloud) -> FakeCloud:
     """A project with an account for builds, and a repository that a person has connected."""
     connect(empty.cloud, REPOSITORY)
     empty.make("google_service_account.builder", account_id="builder")
     return empty
 
 
-def test_a_trigger_comes_stays_changes_and_goes(building: Played) -> None:
+def test_a_trigger_comes_stays_changes_and_goes(building: FakeCloud) -> None:
     made = building.make("google_cloudbuild_trigger.deploy", **TRIGGER).state or {}
     assert made["id"] == f"projects/my-project/locations/us-central1/triggers/{made['trigger_id']}"
     assert building.unchanged("google_cloudbuild_trigger.deploy")
@@ -50,7 +50,7 @@ def test_a_trigger_comes_stays_changes_and_goes(building: Played) -> None:
     assert building.cloud.count("google_cloudbuild_trigger") == 0
 
 
-def test_google_gives_back_the_connection_s_type_of_repository_whatever_was_sent(building: Played) -> None:
+def test_google_gives_back_the_connection_s_type_of_repository_whatever_was_sent(building: FakeCloud) -> None:
     """Required, and not computed: without ignore_changes it is set again at every deploy."""
     ours = {"repository": REPOSITORY, "repo_type": "UNKNOWN"}
     by_hand = {
@@ -66,7 +66,7 @@ def test_google_gives_back_the_connection_s_type_of_repository_whatever_was_sent
     assert not building.unchanged("google_cloudbuild_trigger.drift")
 
 
-def test_a_second_trigger_of_a_name_is_refused(building: Played) -> None:
+def test_a_second_trigger_of_a_name_is_refused(building: FakeCloud) -> None:
     building.make("google_cloudbuild_trigger.deploy", **TRIGGER)
     with pytest.raises(Refusal, match="Error 409: trigger 'deploy' already exists"):
         building.make("google_cloudbuild_trigger.again", **TRIGGER)
@@ -99,19 +99,19 @@ def test_a_second_trigger_of_a_name_is_refused(building: Played) -> None:
         ),
     ],
 )
-def test_what_cloud_build_refuses_of_a_trigger(building: Played, changes: dict[str, Any], words: str) -> None:
+def test_what_cloud_build_refuses_of_a_trigger(building: FakeCloud, changes: dict[str, Any], words: str) -> None:
     with pytest.raises(Refusal, match=words):
         building.make("google_cloudbuild_trigger.deploy", **(TRIGGER | changes))
 
 
-def test_no_trigger_before_its_api_is_on(building: Played) -> None:
+def test_no_trigger_before_its_api_is_on(building: FakeCloud) -> None:
     building.cloud.delete("google_project_service", "projects/my-project/services/cloudbuild.googleapis.com")
     with pytest.raises(Refusal, match=r"cloudbuild\.googleapis\.com has not been used in project"):
         building.make("google_cloudbuild_trigger.deploy", **TRIGGER)
 
 
 @pytest.mark.parametrize("schedule", ["30 4 * * *", "*/15 * * * 1-5", "0 0,12 1 */2 *"])
-def test_a_job_comes_stays_and_goes(building: Played, schedule: str) -> None:
+def test_a_job_comes_stays_and_goes(building: FakeCloud, schedule: str) -> None:
     building.make("google_cloud_scheduler_job.nightly", **(JOB | {"schedule": schedule}))
     assert building.unchanged("google_cloud_scheduler_job.nightly")
     with pytest.raises(Refusal, match=r"Error 409: Job .*/jobs/nightly already exists"):
@@ -134,7 +134,7 @@ def test_a_job_comes_stays_and_goes(building: Played, schedule: str) -> None:
         ),
     ],
 )
-def test_what_cloud_scheduler_refuses_of_a_job(building: Played, changes: dict[str, Any], words: str) -> None:
+def test_what_cloud_scheduler_refuses_of_a_job(building: FakeCloud, changes: dict[str, Any], words: str) -> None:
     with pytest.raises(Refusal, match=words):
         building.make("google_cloud_scheduler_job.nightly", **(JOB | changes))
 
@@ -165,14 +165,14 @@ def test_a_condition_holds_or_not(expression: str, name: str, roles: list[str], 
     "expression",
     ["resource.name", "resource.nome == 'a'", "request.time < now", "true &&", "resource.name.matches('a')", "(a", "'"],
 )
-def test_a_condition_that_is_none_or_is_not_played_is_refused(expression: str, building: Played) -> None:
+def test_a_condition_that_is_none_or_is_not_supported_is_refused(expression: str, building: FakeCloud) -> None:
     with pytest.raises(BadCondition):
         holds(expression, resource={"name": ""}, attributes={})
     with pytest.raises(Refusal, match="Error 400: Error in expression"):
         _member(building, expression)
 
 
-def test_a_condition_of_more_operators_than_google_takes_is_refused(building: Played) -> None:
+def test_a_condition_of_more_operators_than_google_takes_is_refused(building: FakeCloud) -> None:
     twelve = " && ".join(['resource.name != "a"'] * 13)
     assert operators(twelve) == 12
     _member(building, twelve)
@@ -180,8 +180,8 @@ def test_a_condition_of_more_operators_than_google_takes_is_refused(building: Pl
         _member(building, twelve + ' && resource.name != "b"')
 
 
-def _member(played: Played, expression: str) -> None:
-    played.make(
+def _member(fake: FakeCloud, expression: str) -> None:
+    fake.make(
         "google_project_iam_member.m",
         project="my-project",
         role="roles/viewer",

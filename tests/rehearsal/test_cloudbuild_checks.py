@@ -47,10 +47,10 @@ def test_the_files_are_good(checkout: Path, triggers: list[Trigger]) -> None:
 WRONG = {
     "a key in the file that is only read": (
         "builder.yaml", "timeout: 3600s", "timeouts: 3",
-        r"cloudbuild/builder.yaml:\d+: timeouts: is not played by the rehearsal; remove it",
+        r"cloudbuild/builder.yaml:\d+: timeouts: is not supported by the rehearsal; remove it",
     ),
     "a key in the last build": (
-        "drift.yaml", "timeout: 3600s", "timeouts: 3", r"cloudbuild/drift.yaml:\d+: timeouts: is not played",
+        "drift.yaml", "timeout: 3600s", "timeouts: 3", r"cloudbuild/drift.yaml:\d+: timeouts: is not supported",
     ),
     "an image that is nobody's": (
         "deploy.yaml", "name: ${_BUILDER}", "name: alpine:latest",
@@ -62,11 +62,11 @@ WRONG = {
     ),
     "docker in a build that is run": (
         "drift.yaml", "name: ${_BUILDER}", "name: gcr.io/cloud-builders/docker",
-        r"cloudbuild/drift.yaml:\d+: steps\[0\].name: gcr.io/cloud-builders/docker: needs Docker, which is not played",
+        r"cloudbuild/drift.yaml:\d+: steps\[0\].name: gcr.io/cloud-builders/docker: needs Docker, which is not",
     ),
-    "a program that is not played": (
+    "a program that is not supported": (
         "drift.yaml", "entrypoint: python", "entrypoint: bash",
-        r"cloudbuild/drift.yaml:\d+: steps\[0\].name: \$\{_BUILDER\} is bash: of the builder image these are played",
+        r"cloudbuild/drift.yaml:\d+: steps\[0\].name: \$\{_BUILDER\} is bash: of the builder image these are supported",
     ),
     "a value that only the trigger knows": (
         "plan.yaml", ', _RECORDS: ""', "",

@@ -1,4 +1,4 @@
-"""Files of Cloud Build are read as Cloud Build reads them; what is not played is an error that names file and key."""
+"""Cloud Build files are read as Cloud Build reads them; what is not supported is an error that names file and key."""
 
 from __future__ import annotations
 
@@ -81,27 +81,27 @@ WRONG = {
     "a step without an image": ("  name: ${_BUILDER}\n", "  env: ['A=${_BUILDER}']\n", ":2: steps[0]: names no image"),
     "a key of Cloud Build's that swallows failures": (
         STEP, STEP + "  allowFailure: true\n",
-        ":5: steps[0].allowFailure: is not played by the rehearsal; a step that fails must fail the build",
+        ":5: steps[0].allowFailure: is not supported by the rehearsal; a step that fails must fail the build",
     ),
-    "allowed exit codes": (STEP, STEP + "  allowExitCodes: [1]\n", ":5: steps[0].allowExitCodes: is not played"),
-    "a script": (STEP, STEP + "  script: echo\n", ":5: steps[0].script: is not played"),
-    "a secret": (STEP, STEP + "  secretEnv: [A]\n", ":5: steps[0].secretEnv: is not played by the rehearsal; remove"),
-    "volumes": (STEP, STEP + "  volumes: []\n", ":5: steps[0].volumes: is not played"),
-    "a key that nobody knows": (STEP, STEP + "  retries: 3\n", ":5: steps[0].retries: is not played"),
-    "a key of the whole that is not played": ("steps:\n", "queueTtl: 60s\nsteps:\n", ":1: queueTtl: is not played"),
-    "artifacts": ("steps:\n", "artifacts: {}\nsteps:\n", ":1: artifacts: is not played"),
+    "allowed exit codes": (STEP, STEP + "  allowExitCodes: [1]\n", ":5: steps[0].allowExitCodes: is not supported"),
+    "a script": (STEP, STEP + "  script: echo\n", ":5: steps[0].script: is not supported"),
+    "a secret": (STEP, STEP + "  secretEnv: [A]\n", ":5: steps[0].secretEnv: is not supported by the rehearsal"),
+    "volumes": (STEP, STEP + "  volumes: []\n", ":5: steps[0].volumes: is not supported"),
+    "a key that nobody knows": (STEP, STEP + "  retries: 3\n", ":5: steps[0].retries: is not supported"),
+    "an unsupported key of the file": ("steps:\n", "queueTtl: 60s\nsteps:\n", ":1: queueTtl: is not supported"),
+    "artifacts": ("steps:\n", "artifacts: {}\nsteps:\n", ":1: artifacts: is not supported"),
     "an account of the file's own": (
         "steps:\n", "serviceAccount: me\nsteps:\n",
-        ":1: serviceAccount: is not played by the rehearsal; a build runs as the account of its trigger",
+        ":1: serviceAccount: is not supported by the rehearsal; a build runs as the account of its trigger",
     ),
-    "an option that is not played": (
-        "logging: GCS_ONLY", "logging: GCS_ONLY, machineType: E2_HIGHCPU_8", ":6: options.machineType: is not played",
+    "an unsupported option": (
+        "logging: GCS_ONLY", "logging: GCS_ONLY, machineType: E2_HIGHCPU_8", ":6: options.machineType: is not",
     ),
     "loose substitutions": (
         "logging: GCS_ONLY", "logging: GCS_ONLY, substitutionOption: ALLOW_LOOSE",
-        ":6: options.substitutionOption: only MUST_MATCH is played",
+        ":6: options.substitutionOption: only MUST_MATCH is supported",
     ),
-    "logs elsewhere": ("GCS_ONLY", "LEGACY", ":6: options.logging: only GCS_ONLY is played"),
+    "logs elsewhere": ("GCS_ONLY", "LEGACY", ":6: options.logging: only GCS_ONLY is supported"),
     "a substitution that is not declared": (
         "'$_WORD'", "'$_WORD$_OTHER'", ":7: substitutions: _OTHER is used and not declared",
     ),
@@ -153,16 +153,16 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     assert len(problems(tmp_path, text)) == 4
 
 
-def test_an_image_is_its_digest_and_only_the_builder_is_played() -> None:
+def test_an_image_is_its_digest_and_only_the_builder_is_supported() -> None:
     images = Images(builder=BUILDER)
     assert images.program(BUILDER, "python").exists()
     for image, entrypoint, said in (
         ("registry.example/builder:latest", "python", "not an image by its digest"),
         (f"registry.example/other@{DIGEST}", "python", "is not the builder image"),
         ("", "python", "a step without an image"),
-        (BUILDER, "bash", "bash: of the builder image these are played: python"),
+        (BUILDER, "bash", "bash: of the builder image these are supported: python"),
         (BUILDER, "", "no entrypoint"),
-        ("gcr.io/cloud-builders/docker", "", "needs Docker, which is not played"),
+        ("gcr.io/cloud-builders/docker", "", "needs Docker, which is not supported"),
     ):
         with pytest.raises(NoSuchImage, match=said.replace("(", r"\(")):
             images.program(image, entrypoint)

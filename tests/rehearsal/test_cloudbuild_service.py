@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.builds import CloudBuild
 from rehearsal.cloud import Cloud
+from rehearsal.cloud_build import CloudBuild
 from rehearsal.cloudbuild import builds, triggers
 from rehearsal.cloudbuild.images import Images
-from rehearsal.own_folder import CannotStart
+from rehearsal.work_folder import CannotStart
 from rehearsal.world import World
 from tests.rehearsal.test_world import world_in
 

@@ -14,14 +14,14 @@ from tests.cluster.api import ApiServer, Object, Refused
 from tests.cluster.ground import CannotUse, can_run_pods, reached, refuse_a_cluster_in_use, what_is_ours
 from tests.cluster.lab import CONTROLLERS, for_a_lab, releases_of_local_charts
 from tests.cluster.outcome import ADMITTED, PENDING, REFUSED, Outcome, outcome_of, submitted
-from tests.rehearsal.played import Played
+from tests.rehearsal.fake import FakeCloud
 from tests.synthesis import Synthesis
 
 MANIFEST = Path("tpu-training") / "tpu" / "hello-tpu.yaml"
 
 
 @pytest.fixture
-def api(deployed: Played) -> Iterator[ApiServer]:
+def api(deployed: FakeCloud) -> Iterator[ApiServer]:
     """The fake API server of the default environment, over HTTP."""
     (cluster,) = deployed.cloud.find(CLUSTER)
     yield ApiServer(address=f"{deployed.place.address}{PREFIX}{cluster.name}")

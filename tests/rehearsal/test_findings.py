@@ -10,14 +10,14 @@ import yaml
 
 from rehearsal.findings import findings
 from rehearsal.google.locations import offer
-from tests.rehearsal.played import Played
+from tests.rehearsal.fake import FakeCloud
 
 CLUSTER = "google_container_cluster.cluster"
 CPU = "google_container_node_pool.cpu-pool"
 TPU = "google_container_node_pool.tpu-0"
 
 
-def test_the_product_has_no_findings(deployed: Played, fleet: Played) -> None:
+def test_the_product_has_no_findings(deployed: FakeCloud, fleet: FakeCloud) -> None:
     assert findings(deployed.cloud) == []
     assert findings(fleet.cloud) == []
 
@@ -42,7 +42,7 @@ def test_the_product_has_no_findings(deployed: Played, fleet: Played) -> None:
     ],
 )
 def test_an_ip_endpoint_that_strangers_reach_is_a_finding(
-    deployed: Played, changes: dict[str, object], words: str
+    deployed: FakeCloud, changes: dict[str, object], words: str
 ) -> None:
     deployed.again(CLUSTER, **changes)
     (finding,) = findings(deployed.cloud)
@@ -57,14 +57,14 @@ def test_an_ip_endpoint_that_strangers_reach_is_a_finding(
         {"master_authorized_networks_config__cidr_blocks": [{"cidr_block": "10.0.0.0/8"}]},
     ],
 )
-def test_an_ip_endpoint_that_strangers_do_not_reach_is_none(deployed: Played, changes: dict[str, object]) -> None:
+def test_an_ip_endpoint_that_strangers_do_not_reach_is_none(deployed: FakeCloud, changes: dict[str, object]) -> None:
     if "master_authorized_networks_config__cidr_blocks" not in changes:
         changes = {**changes, "master_authorized_networks_config": None}
     deployed.again(CLUSTER, **changes)
     assert findings(deployed.cloud) == []
 
 
-def test_cpu_nodes_in_an_ai_zone_are_a_finding_and_slices_there_are_none(deployed: Played) -> None:
+def test_cpu_nodes_in_an_ai_zone_are_a_finding_and_slices_there_are_none(deployed: FakeCloud) -> None:
     offer(deployed.cloud, "us-east5-ai1a")
     for pool in (CPU, TPU):
         deployed.again(pool, node_locations=["us-east5-ai1a"])
@@ -72,14 +72,14 @@ def test_cpu_nodes_in_an_ai_zone_are_a_finding_and_slices_there_are_none(deploye
     assert finding.startswith("node pool cpu: has no accelerators and is in AI zone us-east5-ai1a")
 
 
-def with_waiting(played: Played, **waiting: str) -> None:
+def with_waiting(fake: FakeCloud, **waiting: str) -> None:
     """Kueue with this waitForPodsReady in its configuration."""
     release = "helm_release.kueue"
-    values: Any = json.loads(played.resources[release].config["values"][0])
+    values: Any = json.loads(fake.resources[release].config["values"][0])
     configuration = yaml.safe_load(values["managerConfig"]["controllerManagerConfigYaml"])
     configuration["waitForPodsReady"] = waiting
     values["managerConfig"]["controllerManagerConfigYaml"] = yaml.safe_dump(configuration)
-    played.change(release, values=[json.dumps(values)])
+    fake.change(release, values=[json.dumps(values)])
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def with_waiting(played: Played, **waiting: str) -> None:
     ],
 )
 def test_slices_that_are_kept_by_a_job_without_its_pods_are_a_finding(
-    fleet: Played, waiting: dict[str, str], time: str
+    fleet: FakeCloud, waiting: dict[str, str], time: str
 ) -> None:
     with_waiting(fleet, **waiting)
     (finding,) = findings(fleet.cloud)
@@ -106,6 +106,6 @@ def test_slices_that_are_kept_by_a_job_without_its_pods_are_a_finding(
         {"timeout": "168h", "recoveryTimeout": "1.5h30m"},
     ],
 )
-def test_slices_that_are_soon_given_back_are_none(fleet: Played, waiting: dict[str, str]) -> None:
+def test_slices_that_are_soon_given_back_are_none(fleet: FakeCloud, waiting: dict[str, str]) -> None:
     with_waiting(fleet, **waiting)
     assert findings(fleet.cloud) == []

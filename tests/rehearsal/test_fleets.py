@@ -10,7 +10,7 @@ import pytest
 from rehearsal.report import remains
 from tests.rehearsal.conftest import FLEET
 from tests.rehearsal.deployed import addresses, admitted, api_of, deploy, destroy, submit, workloads
-from tests.rehearsal.played import Played
+from tests.rehearsal.fake import FakeCloud
 from tests.synthesis import CASES, Synthesis
 
 
@@ -19,18 +19,18 @@ from tests.synthesis import CASES, Synthesis
 def test_a_case_goes_up_stays_as_it_is_and_comes_down_with_jobs_running(
     case: str, synthesis: Synthesis, tmp_path: Path
 ) -> None:
-    played = deploy(synthesis.folder(case), tmp_path / "world")
-    managed = [address for address in played.resources if not address.startswith("terraform_data.")]
-    assert [address for address in managed if not played.unchanged(address)] == []
-    submit(api_of(played), synthesis.folder(case))
-    assert admitted(api_of(played))
-    destroy(played, list(played.resources))
-    assert remains(played.cloud, synthesis.environment(case).names.state_bucket) == []
-    played.close()
+    fake = deploy(synthesis.folder(case), tmp_path / "world")
+    managed = [address for address in fake.resources if not address.startswith("terraform_data.")]
+    assert [address for address in managed if not fake.unchanged(address)] == []
+    submit(api_of(fake), synthesis.folder(case))
+    assert admitted(api_of(fake))
+    destroy(fake, list(fake.resources))
+    assert remains(fake.cloud, synthesis.environment(case).names.state_bucket) == []
+    fake.close()
 
 
 def test_destroying_only_the_queues_leaves_no_object_of_theirs_and_every_job(
-    fleet: Played, synthesis: Synthesis
+    fleet: FakeCloud, synthesis: Synthesis
 ) -> None:
     api = api_of(fleet)
     submit(api, synthesis.folder(FLEET))
@@ -42,7 +42,9 @@ def test_destroying_only_the_queues_leaves_no_object_of_theirs_and_every_job(
     assert admitted(api) == set()
 
 
-def test_a_deploy_after_a_destroy_that_was_given_up_opens_the_queues_again(fleet: Played, synthesis: Synthesis) -> None:
+def test_a_deploy_after_a_destroy_that_was_given_up_opens_the_queues_again(
+    fleet: FakeCloud, synthesis: Synthesis
+) -> None:
     api = api_of(fleet)
     submit(api, synthesis.folder(FLEET))
     running = admitted(api)
@@ -58,7 +60,7 @@ def test_a_deploy_after_a_destroy_that_was_given_up_opens_the_queues_again(fleet
 
 
 @pytest.mark.parametrize("release", ["kueue", "jobset"])
-def test_an_upgrade_keeps_every_queue_and_job(release: str, fleet: Played, synthesis: Synthesis) -> None:
+def test_an_upgrade_keeps_every_queue_and_job(release: str, fleet: FakeCloud, synthesis: Synthesis) -> None:
     api = api_of(fleet)
     submit(api, synthesis.folder(FLEET))
     jobs, running = len(workloads(api)), admitted(api)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rehearsal.terraform.kind import Refusal
-from tests.rehearsal.played import Played
+from rehearsal.terraform.resource_type import Refusal
+from tests.rehearsal.fake import FakeCloud
 
 CLUSTER = "google_container_cluster.cluster"
 CPU = "google_container_node_pool.cpu-pool"
@@ -46,12 +46,12 @@ SUBNET = "projects/my-project/regions/us-east5/subnetworks/tpu-subnet"
         ),
     ],
 )
-def test_a_cluster_that_gke_refuses(deployed: Played, changes: dict[str, object], words: str) -> None:
+def test_a_cluster_that_gke_refuses(deployed: FakeCloud, changes: dict[str, object], words: str) -> None:
     with pytest.raises(Refusal, match=words):
         deployed.again(CLUSTER, **changes)
 
 
-def test_a_cluster_that_changes_its_zones_takes_every_pool_along(deployed: Played) -> None:
+def test_a_cluster_that_changes_its_zones_takes_every_pool_along(deployed: FakeCloud) -> None:
     deployed.change(CLUSTER, node_locations=["us-east5-a"])
     for pool in (CPU, TPU):
         found = deployed.read(pool)
@@ -59,18 +59,18 @@ def test_a_cluster_that_changes_its_zones_takes_every_pool_along(deployed: Playe
         assert found["node_locations"] == ["us-east5-a"]
 
 
-def test_a_cluster_name_that_is_taken_is_409(deployed: Played) -> None:
+def test_a_cluster_name_that_is_taken_is_409(deployed: FakeCloud) -> None:
     with pytest.raises(Refusal, match=f"Error creating cluster: googleapi: Error 409: Already exists: {FULL_NAME}"):
         deployed.make("google_container_cluster.two", like=CLUSTER)
 
 
-def test_a_subnet_of_another_network_is_refused(deployed: Played) -> None:
+def test_a_subnet_of_another_network_is_refused(deployed: FakeCloud) -> None:
     deployed.make("google_compute_network.other", name="other", auto_create_subnetworks=False)
     with pytest.raises(Refusal, match="does not belong to network projects/my-project/global/networks/other"):
         deployed.make("google_container_cluster.two", like=CLUSTER, name="two", network="other")
 
 
-def test_two_clusters_do_not_share_a_range_for_services(deployed: Played) -> None:
+def test_two_clusters_do_not_share_a_range_for_services(deployed: FakeCloud) -> None:
     with pytest.raises(Refusal, match="Services secondary range 'tpu-services' is in use by"):
         deployed.make("google_container_cluster.two", like=CLUSTER, name="two")
 
@@ -85,7 +85,7 @@ def test_two_clusters_do_not_share_a_range_for_services(deployed: Played) -> Non
     ],
 )
 def test_a_maintenance_exclusion_that_gke_refuses(
-    deployed: Played, start: str, end: str, scope: str, channel: str, words: str
+    deployed: FakeCloud, start: str, end: str, scope: str, channel: str, words: str
 ) -> None:
     exclusion = {
         "exclusion_name": "e",
@@ -100,30 +100,30 @@ def test_a_maintenance_exclusion_that_gke_refuses(
 
 
 @pytest.mark.parametrize("protection", [True, None])
-def test_the_providers_own_protection_refuses_to_delete_a_cluster(deployed: Played, protection: bool | None) -> None:
+def test_the_providers_own_protection_refuses_to_delete_a_cluster(deployed: FakeCloud, protection: bool | None) -> None:
     deployed.change(CLUSTER, deletion_protection=protection)
     with pytest.raises(Refusal, match="Cannot destroy cluster because deletion_protection is set to true"):
         deployed.destroy(CLUSTER)
 
 
-def test_a_cluster_takes_its_pools_and_objects_with_it(deployed: Played) -> None:
+def test_a_cluster_takes_its_pools_and_objects_with_it(deployed: FakeCloud) -> None:
     deployed.destroy(CLUSTER)
     assert deployed.read(TPU) is None
     assert deployed.cloud.count("kubernetes") == 0
     assert deployed.cloud.count("helm_release") == 0
 
 
-def test_networking_of_a_cluster_forces_replacement_and_its_channel_does_not(deployed: Played) -> None:
+def test_networking_of_a_cluster_forces_replacement_and_its_channel_does_not(deployed: FakeCloud) -> None:
     assert deployed.plan(CLUSTER, datapath_provider="LEGACY_DATAPATH")[1] == [("datapath_provider",)]
     assert deployed.plan(CLUSTER, release_channel__channel="STABLE")[1] == []
 
 
-def test_a_pool_needs_its_cluster(deployed: Played) -> None:
+def test_a_pool_needs_its_cluster(deployed: FakeCloud) -> None:
     with pytest.raises(Refusal, match="404: Not found: projects/my-project/locations/us-east5/clusters/nowhere"):
         deployed.make("google_container_node_pool.two", like=CPU, cluster="nowhere")
 
 
-def test_a_pool_name_that_is_taken_is_409(deployed: Played) -> None:
+def test_a_pool_name_that_is_taken_is_409(deployed: FakeCloud) -> None:
     with pytest.raises(
         Refusal, match=f"Error creating NodePool: googleapi: Error 409: Already exists: {FULL_NAME}/nodePools/cpu"
     ):
@@ -153,12 +153,12 @@ def test_a_pool_name_that_is_taken_is_409(deployed: Played) -> None:
         ),
     ],
 )
-def test_a_pool_that_gke_refuses(deployed: Played, changes: dict[str, object], words: str) -> None:
+def test_a_pool_that_gke_refuses(deployed: FakeCloud, changes: dict[str, object], words: str) -> None:
     with pytest.raises(Refusal, match=words):
         deployed.make("google_container_node_pool.two", like=CPU, **({"name": "two"} | changes))
 
 
-def test_gke_metadata_needs_workload_identity_on_the_cluster(deployed: Played) -> None:
+def test_gke_metadata_needs_workload_identity_on_the_cluster(deployed: FakeCloud) -> None:
     deployed.cloud.change(
         "google_container_cluster", FULL_NAME, lambda cluster: cluster.update(workload_identity_config=[])
     )
@@ -166,7 +166,7 @@ def test_gke_metadata_needs_workload_identity_on_the_cluster(deployed: Played) -
         deployed.make("google_container_node_pool.two", like=CPU, name="two")
 
 
-def test_nodes_need_addresses_in_the_subnet(deployed: Played) -> None:
+def test_nodes_need_addresses_in_the_subnet(deployed: FakeCloud) -> None:
     with pytest.raises(
         Refusal, match=r"IP_SPACE_EXHAUSTED: IP space of '.*/tpu-subnet' is exhausted \(4105 nodes, room for 4092"
     ):
@@ -175,7 +175,7 @@ def test_nodes_need_addresses_in_the_subnet(deployed: Played) -> None:
         )
 
 
-def test_a_node_takes_a_power_of_two_of_at_least_twice_its_pods(deployed: Played) -> None:
+def test_a_node_takes_a_power_of_two_of_at_least_twice_its_pods(deployed: FakeCloud) -> None:
     """The product's 8 TPU hosts take 32 addresses each, its CPU node 256; 10.4.0.0/14 has 262144."""
     left = (262144 - 8 * 32 - 256) // 256
     deployed.make("google_container_node_pool.fits", like=CPU, name="fits", initial_node_count=left)
@@ -183,13 +183,13 @@ def test_a_node_takes_a_power_of_two_of_at_least_twice_its_pods(deployed: Played
         deployed.make("google_container_node_pool.more", like=CPU, name="more", initial_node_count=1)
 
 
-def test_the_first_size_of_a_pool_forces_replacement(deployed: Played) -> None:
+def test_the_first_size_of_a_pool_forces_replacement(deployed: FakeCloud) -> None:
     assert deployed.plan(CPU, initial_node_count=2)[1] == [("initial_node_count",)]
     assert deployed.plan(CPU, node_config__spot=True)[1] == [("node_config", 0, "spot")]
     assert deployed.plan(CPU, autoscaling__max_node_count=9)[1] == []
 
 
-def test_a_pool_resized_behind_terraforms_back_shows(deployed: Played) -> None:
+def test_a_pool_resized_behind_terraforms_back_shows(deployed: FakeCloud) -> None:
     deployed.cloud.change(
         "google_container_node_pool", f"{FULL_NAME}/nodePools/tpu-0", lambda values: values.update(node_count=3)
     )

@@ -12,9 +12,9 @@ import yaml
 from rehearsal.kubernetes import webhooks
 from rehearsal.kubernetes.api import Api
 from rehearsal.kubernetes.resources import CRD, NAMESPACE
-from rehearsal.terraform.kind import Refusal
+from rehearsal.terraform.resource_type import Refusal
+from tests.rehearsal.fake import FakeCloud
 from tests.rehearsal.job_sets import job_set
-from tests.rehearsal.played import Played
 
 CLUSTER = "projects/my-project/locations/us-east5/clusters/tpu-cluster"
 KUEUE = "helm_release.kueue"
@@ -24,7 +24,7 @@ DRAIN = "helm_release.drain-tpu-training_release_E972F55F"
 
 
 @pytest.fixture
-def api(deployed: Played) -> Api:
+def api(deployed: FakeCloud) -> Api:
     return Api(deployed.cloud, CLUSTER)
 
 
@@ -53,17 +53,17 @@ def release(path: str, **more: Any) -> dict[str, Any]:
         ({"chart": "./charts/none", "repository": None}, "path './charts/none' not found"),
     ],
 )
-def test_a_chart_that_is_not_there_is_refused_at_plan(deployed: Played, changes: dict[str, Any], words: str) -> None:
+def test_a_chart_that_is_not_there_is_refused_at_plan(deployed: FakeCloud, changes: dict[str, Any], words: str) -> None:
     with pytest.raises(Refusal, match="Error locating chart") as refused:
         deployed.plan(KUEUE, **changes)
     assert words in refused.value.detail
 
 
-def test_a_mirror_of_the_charts_will_do(deployed: Played) -> None:
+def test_a_mirror_of_the_charts_will_do(deployed: FakeCloud) -> None:
     deployed.plan(KUEUE, repository="oci://registry.example.com/mirror/kueue/charts")
 
 
-def test_a_namespace_is_made_only_when_asked_for(deployed: Played, tmp_path: Path) -> None:
+def test_a_namespace_is_made_only_when_asked_for(deployed: FakeCloud, tmp_path: Path) -> None:
     path = chart(tmp_path / "mine", "pass", "post-install")
     with pytest.raises(Refusal, match="installation failed") as refused:
         deployed.make("helm_release.x", **release(path, namespace="nowhere"))
@@ -72,42 +72,42 @@ def test_a_namespace_is_made_only_when_asked_for(deployed: Played, tmp_path: Pat
     assert Api(deployed.cloud, CLUSTER).exists(NAMESPACE, "", "somewhere")
 
 
-def test_a_name_in_use_is_refused(deployed: Played) -> None:
+def test_a_name_in_use_is_refused(deployed: FakeCloud) -> None:
     with pytest.raises(Refusal) as refused:
         deployed.make("helm_release.two", like=KUEUE)
     assert refused.value.detail == "cannot re-use a name that is still in use"
 
 
-def test_a_name_longer_than_53_is_refused(deployed: Played, tmp_path: Path) -> None:
+def test_a_name_longer_than_53_is_refused(deployed: FakeCloud, tmp_path: Path) -> None:
     with pytest.raises(Refusal, match="invalid release name"):
         deployed.make("helm_release.x", **release(chart(tmp_path / "c", "pass", "post-install"), name="n" * 54))
 
 
-def test_helm_needs_the_cluster(deployed: Played) -> None:
+def test_helm_needs_the_cluster(deployed: FakeCloud) -> None:
     deployed.settings["helm"]["kubernetes"]["host"] = "https://nowhere"
     with pytest.raises(Refusal, match=r"Kubernetes cluster unreachable: .*lookup nowhere: no such host"):
         deployed.read(KUEUE)
 
 
-def test_kueues_crds_go_with_its_release_and_every_queue_with_them(deployed: Played, api: Api) -> None:
+def test_kueues_crds_go_with_its_release_and_every_queue_with_them(deployed: FakeCloud, api: Api) -> None:
     deployed.destroy(KUEUE)
     assert not api.exists(CRD, "", "clusterqueues.kueue.x-k8s.io")
     assert [item for item in api.everything() if item["apiVersion"].startswith("kueue")] == []
 
 
-def test_jobsets_crd_stays_when_its_release_goes(deployed: Played, api: Api) -> None:
+def test_jobsets_crd_stays_when_its_release_goes(deployed: FakeCloud, api: Api) -> None:
     deployed.destroy(JOBSET)
     assert api.exists(CRD, "", "jobsets.jobset.x-k8s.io")
 
 
-def test_a_chart_whose_pods_find_no_node_never_gets_ready(deployed: Played, api: Api) -> None:
+def test_a_chart_whose_pods_find_no_node_never_gets_ready(deployed: FakeCloud, api: Api) -> None:
     values = json.dumps({"controllerManager": {"nodeSelector": {"tpuenv/pool-group": "gpu"}}})
     with pytest.raises(Refusal, match="Error upgrading chart") as refused:
         deployed.change(KUEUE, values=[values])
     assert "the pods of kueue are pending: no node pool with tpuenv/pool-group=gpu" in refused.value.detail
 
 
-def test_controllers_do_not_land_on_tpu_hosts(deployed: Played) -> None:
+def test_controllers_do_not_land_on_tpu_hosts(deployed: FakeCloud) -> None:
     deployed.destroy("google_container_node_pool.cpu-pool")
     with pytest.raises(Refusal) as refused:
         deployed.change(JOBSET, values=[])
@@ -127,7 +127,7 @@ def test_controllers_do_not_land_on_tpu_hosts(deployed: Played) -> None:
         ),
     ],
 )
-def test_a_configuration_that_kueue_does_not_start_with(deployed: Played, edit: Any, words: str) -> None:
+def test_a_configuration_that_kueue_does_not_start_with(deployed: FakeCloud, edit: Any, words: str) -> None:
     values = json.loads(deployed.resources[KUEUE].config["values"][0])
     config = yaml.safe_load(values["managerConfig"]["controllerManagerConfigYaml"])
     edit(config)
@@ -137,7 +137,7 @@ def test_a_configuration_that_kueue_does_not_start_with(deployed: Played, edit: 
     assert words in refused.value.detail
 
 
-def test_a_program_gets_its_values_and_the_api_server(deployed: Played, tmp_path: Path) -> None:
+def test_a_program_gets_its_values_and_the_api_server(deployed: FakeCloud, tmp_path: Path) -> None:
     program = f"""
 import json, os, urllib.request
 with urllib.request.urlopen(os.environ["KUBERNETES_API"] + "/api/v1/namespaces/tpu-training") as reply:
@@ -153,7 +153,7 @@ open({str(tmp_path / "told")!r}, "w").write(json.dumps(told))
     assert set(variables) <= {"PATH", "VALUES", "RELEASE_NAMESPACE", "KUBERNETES_API", "LC_CTYPE"}
 
 
-def test_a_program_that_fails_fails_the_release_with_its_last_words(deployed: Played, tmp_path: Path) -> None:
+def test_a_program_that_fails_fails_the_release_with_its_last_words(deployed: FakeCloud, tmp_path: Path) -> None:
     path = chart(tmp_path / "c", "import sys; print('no luck'); sys.exit(3)", "post-install")
     with pytest.raises(Refusal, match="installation failed") as refused:
         deployed.make("helm_release.x", **release(path))
@@ -162,14 +162,14 @@ def test_a_program_that_fails_fails_the_release_with_its_last_words(deployed: Pl
     assert refused.value.left["status"] == "failed"
 
 
-def test_a_program_that_takes_too_long_is_ended(deployed: Played, tmp_path: Path) -> None:
+def test_a_program_that_takes_too_long_is_ended(deployed: FakeCloud, tmp_path: Path) -> None:
     path = chart(tmp_path / "c", "import time; time.sleep(60)", "post-install")
     with pytest.raises(Refusal) as refused:
         deployed.make("helm_release.x", **release(path, timeout=1))
     assert "post-install timed out after 1 s" in refused.value.detail
 
 
-def test_an_upgrade_runs_the_programs_for_upgrades(deployed: Played, tmp_path: Path) -> None:
+def test_an_upgrade_runs_the_programs_for_upgrades(deployed: FakeCloud, tmp_path: Path) -> None:
     path = chart(tmp_path / "c", "import sys; sys.exit('up')", "post-upgrade")
     deployed.make("helm_release.x", **release(path))
     with pytest.raises(Refusal, match="Error upgrading chart") as refused:
@@ -177,7 +177,7 @@ def test_an_upgrade_runs_the_programs_for_upgrades(deployed: Played, tmp_path: P
     assert "up" in refused.value.detail
 
 
-def test_a_failed_release_is_planned_again(deployed: Played, tmp_path: Path) -> None:
+def test_a_failed_release_is_planned_again(deployed: FakeCloud, tmp_path: Path) -> None:
     """What the state says after a failed upgrade is what the cluster says: failed, and to be deployed."""
     path = chart(tmp_path / "c", "import sys; sys.exit('up')", "post-upgrade")
     deployed.make("helm_release.x", **release(path))
@@ -188,7 +188,7 @@ def test_a_failed_release_is_planned_again(deployed: Played, tmp_path: Path) -> 
     assert found["status"] == "failed"
 
 
-def test_a_program_before_deletion_is_the_one_that_was_installed(deployed: Played, tmp_path: Path) -> None:
+def test_a_program_before_deletion_is_the_one_that_was_installed(deployed: FakeCloud, tmp_path: Path) -> None:
     path = chart(tmp_path / "c", "import sys; sys.exit('not yet')", "pre-delete")
     deployed.make("helm_release.x", **release(path))
     (tmp_path / "c" / "files" / "run.py").write_text("pass")
@@ -197,7 +197,7 @@ def test_a_program_before_deletion_is_the_one_that_was_installed(deployed: Playe
     assert "not yet" in refused.value.detail
 
 
-def test_the_products_gate_waits_for_the_webhooks(deployed: Played, api: Api) -> None:
+def test_the_products_gate_waits_for_the_webhooks(deployed: FakeCloud, api: Api) -> None:
     webhooks.install(api, "kueue")
     webhooks.install(api, "jobset")
     deployed.change(GATE, values=[json.dumps({"teamNamespace": "tpu-training", "limitSeconds": 20})])
@@ -205,7 +205,7 @@ def test_the_products_gate_waits_for_the_webhooks(deployed: Played, api: Api) ->
     assert api.cloud.get(webhooks.KIND, f"{CLUSTER}|jobset") == {"refusals": 0}
 
 
-def test_the_products_drain_empties_its_queue_before_it_goes(deployed: Played, api: Api) -> None:
+def test_the_products_drain_empties_its_queue_before_it_goes(deployed: FakeCloud, api: Api) -> None:
     api.create(job_set())
     deployed.destroy(DRAIN)
     deployed.destroy("kubernetes_manifest.clusterqueue-tpu-training")
@@ -213,7 +213,7 @@ def test_the_products_drain_empties_its_queue_before_it_goes(deployed: Played, a
     assert left["spec"]["suspend"] is True
 
 
-def test_set_and_values_are_part_of_the_plan(deployed: Played, tmp_path: Path) -> None:
+def test_set_and_values_are_part_of_the_plan(deployed: FakeCloud, tmp_path: Path) -> None:
     deployed.make("helm_release.x", **release(chart(tmp_path / "c", "pass", "post-install")))
     assert deployed.unchanged("helm_release.x")
     planned, replaced = deployed.plan("helm_release.x", values=["greeting: bye"])
@@ -221,7 +221,7 @@ def test_set_and_values_are_part_of_the_plan(deployed: Played, tmp_path: Path) -
     assert deployed.plan("helm_release.x", name="other")[1] == [("name",)]
 
 
-def test_kueue_before_jobset_is_a_warning(deployed: Played, api: Api) -> None:
+def test_kueue_before_jobset_is_a_warning(deployed: FakeCloud, api: Api) -> None:
     deployed.destroy(KUEUE)
     api.remove(api.get(CRD, "", "jobsets.jobset.x-k8s.io"))
     deployed.apply(deployed.resources[KUEUE])

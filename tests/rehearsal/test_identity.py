@@ -1,4 +1,4 @@
-"""The identities of the pipeline in a played cloud: what each may do there, and what is refused it."""
+"""The identities of the pipeline in a fake cloud: what each may do there, and what is refused it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 
 from rehearsal.google.identity import ROLE, account_of, token_of
 from rehearsal.kubernetes.api import Api
-from rehearsal.terraform.kind import Refusal
+from rehearsal.terraform.resource_type import Refusal
 from tests.rehearsal.deployed import addresses, deploy, destroy, stacks_in
-from tests.rehearsal.played import Played
+from tests.rehearsal.fake import FakeCloud
 from tests.synthesis import Synthesis, read_stack
 
 PLAN = "tpu-plan@my-project.iam.gserviceaccount.com"
@@ -25,37 +25,37 @@ CLUSTER = "projects/my-project/locations/us-east5/clusters/tpu-cluster"
 
 
 @pytest.fixture(scope="module")
-def piped_once(synthesis: Synthesis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
-    played = deploy(synthesis.folder("pipeline"), tmp_path_factory.mktemp("piped") / "world")
-    yield played
-    played.close()
+def piped_once(synthesis: Synthesis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeCloud]:
+    fake = deploy(synthesis.folder("pipeline"), tmp_path_factory.mktemp("piped") / "world")
+    yield fake
+    fake.close()
 
 
 @pytest.fixture
-def piped(piped_once: Played, tmp_path: Path) -> Iterator[Played]:
+def piped(piped_once: FakeCloud, tmp_path: Path) -> Iterator[FakeCloud]:
     """An environment with a pipeline, as its administrator deployed it: each test has its own copy."""
-    played = piped_once.copy(tmp_path / "piped")
-    yield played
-    played.close()
+    fake = piped_once.copy(tmp_path / "piped")
+    yield fake
+    fake.close()
 
 
-def by_person(synthesis: Synthesis, folder: Path) -> Played:
+def by_person(synthesis: Synthesis, folder: Path) -> FakeCloud:
     """A person's part: foundation and pipeline are there, and the rest is for the builds."""
     return deploy(synthesis.folder("pipeline"), folder, stacks=("foundation", "pipeline"))
 
 
 def test_the_deploy_identity_makes_all_that_the_builds_deploy(synthesis: Synthesis, tmp_path: Path) -> None:
-    played = by_person(synthesis, tmp_path / "world")
+    fake = by_person(synthesis, tmp_path / "world")
     output = synthesis.folder("pipeline")
-    played.act_as(DEPLOY)
+    fake.act_as(DEPLOY)
     for stack in stacks_in(output):
         if stack != "pipeline":
-            played.deploy(read_stack(output, stack))
-    assert played.cloud.count("google_container_node_pool") == 3
-    played.close()
+            fake.deploy(read_stack(output, stack))
+    assert fake.cloud.count("google_container_node_pool") == 3
+    fake.close()
 
 
-def test_the_deploy_identity_takes_all_of_it_down(piped: Played, synthesis: Synthesis) -> None:
+def test_the_deploy_identity_takes_all_of_it_down(piped: FakeCloud, synthesis: Synthesis) -> None:
     mine = {
         f"{type_}.{id_}"
         for stack in stacks_in(synthesis.folder("pipeline"))
@@ -70,7 +70,7 @@ def test_the_deploy_identity_takes_all_of_it_down(piped: Played, synthesis: Synt
     assert piped.cloud.count("google_cloudbuild_trigger") == 4
 
 
-def test_after_a_new_foundation_a_person_deploys_the_pipeline_again(piped: Played, synthesis: Synthesis) -> None:
+def test_after_a_new_foundation_a_person_deploys_the_pipeline_again(piped: FakeCloud, synthesis: Synthesis) -> None:
     output = synthesis.folder("pipeline")
     keep = ("google_project_service.", "google_project_iam_custom_role.")
     gone = [each for stack in stacks_in(output) if stack != "pipeline" for each in addresses(output, stack)]
@@ -85,7 +85,7 @@ def test_after_a_new_foundation_a_person_deploys_the_pipeline_again(piped: Playe
     piped.deploy(read_stack(output, "cluster"))
 
 
-def test_the_plan_identity_reads_every_resource_of_the_builds(piped: Played, synthesis: Synthesis) -> None:
+def test_the_plan_identity_reads_every_resource_of_the_builds(piped: FakeCloud, synthesis: Synthesis) -> None:
     piped.act_as(PLAN)
     for address, resource in piped.resources.items():
         if resource.type_ != "terraform_data" and not _of_pipeline(synthesis, address):
@@ -95,7 +95,7 @@ def test_the_plan_identity_reads_every_resource_of_the_builds(piped: Played, syn
 
 @pytest.mark.parametrize("kept", [0, 1])
 def test_the_plan_identity_reads_the_cluster_whether_or_not_its_token_carries_an_email(
-    piped: Played, kept: int
+    piped: FakeCloud, kept: int
 ) -> None:
     """Both of its names are bound: with one of them alone, the other is refused."""
     api = Api(piped.cloud, CLUSTER)
@@ -122,7 +122,7 @@ def test_the_plan_identity_reads_the_cluster_whether_or_not_its_token_carries_an
     ],
 )
 def test_a_permission_that_is_missing_stops_the_deploy_with_403(
-    missing: str, stack: str, piped: Played, synthesis: Synthesis
+    missing: str, stack: str, piped: FakeCloud, synthesis: Synthesis
 ) -> None:
     output = synthesis.folder("pipeline")
     lost = ("foundation", "cluster", "platform", "tpu-node-pools", "queues")
@@ -150,7 +150,7 @@ def test_a_permission_that_is_missing_stops_the_deploy_with_403(
         ("helm_release.kueue", {"timeout": 1}),
     ],
 )
-def test_the_plan_identity_changes_and_deletes_nothing(piped: Played, address: str, changes: dict[str, Any]) -> None:
+def test_the_plan_identity_changes_and_deletes_nothing(piped: FakeCloud, address: str, changes: dict[str, Any]) -> None:
     piped.act_as(PLAN)
     with pytest.raises(Refusal, match=r"denied on resource|is forbidden: User"):
         piped.change(address, **changes)
@@ -164,7 +164,7 @@ def _of_pipeline(synthesis: Synthesis, address: str) -> bool:
 
 
 @pytest.mark.parametrize("role", ["roles/owner", "roles/editor", "roles/container.admin", DEPLOY_ROLE])
-def test_the_deploy_identity_grants_no_role_that_the_stacks_do_not(piped: Played, role: str) -> None:
+def test_the_deploy_identity_grants_no_role_that_the_stacks_do_not(piped: FakeCloud, role: str) -> None:
     piped.act_as(DEPLOY)
     for member in (f"serviceAccount:{DEPLOY}", f"serviceAccount:{PLAN}"):
         with pytest.raises(Refusal, match=r"'resourcemanager.projects.setIamPolicy' denied"):
@@ -173,7 +173,7 @@ def test_the_deploy_identity_grants_no_role_that_the_stacks_do_not(piped: Played
     assert piped.make("google_project_iam_member.same", project="my-project", role=granted, member=member)
 
 
-def test_the_deploy_identity_widens_no_role_and_takes_no_other_account(piped: Played) -> None:
+def test_the_deploy_identity_widens_no_role_and_takes_no_other_account(piped: FakeCloud) -> None:
     piped.act_as(DEPLOY)
     role = next(each for each in piped.resources if each.startswith(f"{ROLE}.identities_role-deploy_5"))
     with pytest.raises(Refusal, match=r"'iam.roles.update' denied"):
@@ -194,7 +194,7 @@ def test_the_deploy_identity_widens_no_role_and_takes_no_other_account(piped: Pl
 
 
 @pytest.mark.parametrize("bucket", [STATE, "my-project-tpu-plans", "my-project-tpu-build-logs", "my-project-other"])
-def test_the_deploy_identity_changes_only_buckets_of_teams(piped: Played, bucket: str) -> None:
+def test_the_deploy_identity_changes_only_buckets_of_teams(piped: FakeCloud, bucket: str) -> None:
     if bucket == "my-project-other":
         piped.make("google_storage_bucket.other", "google_storage_bucket.bucket-tpu-training", name=bucket)
     piped.act_as(DEPLOY)
@@ -208,7 +208,7 @@ def test_the_deploy_identity_changes_only_buckets_of_teams(piped: Played, bucket
 
 
 @pytest.mark.parametrize("account", [PLAN, DEPLOY])
-def test_no_build_takes_the_pipeline_away(account: str, piped: Played) -> None:
+def test_no_build_takes_the_pipeline_away(account: str, piped: FakeCloud) -> None:
     piped.act_as(account)
     for address in (
         "google_cloud_scheduler_job.drift-nightly",
@@ -220,7 +220,7 @@ def test_no_build_takes_the_pipeline_away(account: str, piped: Played) -> None:
             piped.destroy(address)
 
 
-def test_nobody_makes_a_trigger_that_runs_as_somebody_else(piped: Played) -> None:
+def test_nobody_makes_a_trigger_that_runs_as_somebody_else(piped: FakeCloud) -> None:
     like = piped.resources["google_cloudbuild_trigger.trigger-plan"].config | {"name": "mine"}
     for account, other in ((DEPLOY, PLAN), ("tpu-drift@my-project.iam.gserviceaccount.com", DEPLOY)):
         piped.act_as(account)
@@ -232,11 +232,11 @@ def test_nobody_makes_a_trigger_that_runs_as_somebody_else(piped: Played) -> Non
         piped.make("google_cloudbuild_trigger.mine", **like)
 
 
-def asked(played: Played, method: str, path: str, account: str) -> int:
+def asked(fake: FakeCloud, method: str, path: str, account: str) -> int:
     """The status of a request to Cloud Storage with the token of an account."""
     headers = {"Authorization": f"Bearer {token_of(account)}"}
     data = b"{}" if method == "POST" else None
-    request = urllib.request.Request(played.place.address + path, data=data, method=method, headers=headers)
+    request = urllib.request.Request(fake.place.address + path, data=data, method=method, headers=headers)
     try:
         with urllib.request.urlopen(request) as answer:
             return int(answer.status)
@@ -244,7 +244,7 @@ def asked(played: Played, method: str, path: str, account: str) -> int:
         return error.code
 
 
-def test_the_state_is_read_by_plans_and_written_by_deploys(piped: Played) -> None:
+def test_the_state_is_read_by_plans_and_written_by_deploys(piped: FakeCloud) -> None:
     for stack in ("cluster", "pipeline"):
         piped.cloud.put_blob(STATE, f"tpu/{stack}/default.tfstate", b"{}", {}, keep_old=True)
     read, write = f"/storage/v1/b/{STATE}/o/tpu%2F{{}}%2Fdefault.tfstate?alt=media", f"/upload/storage/v1/b/{STATE}/o"
@@ -256,7 +256,7 @@ def test_the_state_is_read_by_plans_and_written_by_deploys(piped: Played) -> Non
     assert [asked(piped, "GET", f"/storage/v1/b/{STATE}/o", each) for each in (PLAN, DEPLOY)] == [200, 200]
 
 
-def test_records_are_written_by_both_and_the_data_of_teams_is_read_by_none(piped: Played) -> None:
+def test_records_are_written_by_both_and_the_data_of_teams_is_read_by_none(piped: FakeCloud) -> None:
     for account in (PLAN, DEPLOY):
         path = "/upload/storage/v1/b/my-project-tpu-plans/o?uploadType=media&name=a/b.json"
         assert asked(piped, "POST", path, account) == 200

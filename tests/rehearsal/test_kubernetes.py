@@ -14,10 +14,10 @@ from rehearsal.kubernetes import webhooks
 from rehearsal.kubernetes.api import Api
 from rehearsal.kubernetes.resources import KUEUE, NAMESPACE
 from rehearsal.kubernetes.status import Status
-from rehearsal.terraform.kind import Refusal
 from rehearsal.terraform.provider_facts import FACTS
+from rehearsal.terraform.resource_type import Refusal
+from tests.rehearsal.fake import FakeCloud
 from tests.rehearsal.job_sets import job_set
-from tests.rehearsal.played import Played
 
 CLUSTER = "projects/my-project/locations/us-east5/clusters/tpu-cluster"
 QUEUE = "kubernetes_manifest.clusterqueue-tpu-training"
@@ -31,18 +31,18 @@ API = "kueue.x-k8s.io/v1beta2"
 
 
 @pytest.fixture
-def api(deployed: Played) -> Api:
+def api(deployed: FakeCloud) -> Api:
     return Api(deployed.cloud, CLUSTER)
 
 
-def test_a_kind_without_its_crd_is_refused_at_plan(deployed: Played) -> None:
+def test_a_kind_without_its_crd_is_refused_at_plan(deployed: FakeCloud) -> None:
     deployed.destroy(KUEUE_RELEASE)
     with pytest.raises(Refusal, match="API did not recognize GroupVersionKind from manifest") as refused:
         deployed.make("kubernetes_manifest.two", like=FLAVOR)
     assert refused.value.detail == 'no matches for kind "ResourceFlavor" in version "kueue.x-k8s.io/v1beta2"'
 
 
-def test_an_old_version_of_an_api_is_not_served(deployed: Played) -> None:
+def test_an_old_version_of_an_api_is_not_served(deployed: FakeCloud) -> None:
     manifest = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "ResourceFlavor", "metadata": {"name": "x"}}
     with pytest.raises(Refusal, match="API did not recognize"):
         deployed.make("kubernetes_manifest.two", manifest=manifest)
@@ -56,7 +56,7 @@ def test_an_old_version_of_an_api_is_not_served(deployed: Played) -> None:
         ({"token": "stolen"}, "Unauthorized"),
     ],
 )
-def test_a_provider_that_does_not_reach_the_cluster(deployed: Played, settings: dict[str, Any], words: str) -> None:
+def test_a_provider_that_does_not_reach_the_cluster(deployed: FakeCloud, settings: dict[str, Any], words: str) -> None:
     deployed.settings["kubernetes"] |= settings
     with pytest.raises(Refusal, match=words):
         deployed.plan(FLAVOR)
@@ -65,7 +65,7 @@ def test_a_provider_that_does_not_reach_the_cluster(deployed: Played, settings: 
 PLUGIN = {"api_version": "client.authentication.k8s.io/v1beta1", "command": "gke-gcloud-auth-plugin", "args": []}
 
 
-def test_a_token_lives_an_hour_and_the_next_plan_gets_another(deployed: Played) -> None:
+def test_a_token_lives_an_hour_and_the_next_plan_gets_another(deployed: FakeCloud) -> None:
     before = deployed.read_source("google_client_config")["access_token"]
     let_an_hour_pass(deployed.cloud)
     with pytest.raises(Refusal, match=r"^Unauthorized$"):
@@ -80,7 +80,7 @@ def test_a_token_lives_an_hour_and_the_next_plan_gets_another(deployed: Played) 
     deployed.plan(FLAVOR)
 
 
-def test_the_auth_plugin_gets_a_token_whenever_it_is_asked(deployed: Played) -> None:
+def test_the_auth_plugin_gets_a_token_whenever_it_is_asked(deployed: FakeCloud) -> None:
     deployed.settings["kubernetes"] |= {"token": None, "exec": [PLUGIN]}
     deployed.settings["helm"]["kubernetes"] |= {"token": None, "exec": PLUGIN}
     let_an_hour_pass(deployed.cloud)
@@ -99,13 +99,13 @@ def test_the_auth_plugin_gets_a_token_whenever_it_is_asked(deployed: Played) -> 
         ),
     ],
 )
-def test_another_plugin_or_version_is_refused(deployed: Played, change: dict[str, str], words: str) -> None:
+def test_another_plugin_or_version_is_refused(deployed: FakeCloud, change: dict[str, str], words: str) -> None:
     deployed.settings["kubernetes"] |= {"token": None, "exec": [PLUGIN | change]}
     with pytest.raises(Refusal, match=words):
         deployed.plan(FLAVOR)
 
 
-def test_a_dns_endpoint_must_be_open_to_the_outside(deployed: Played) -> None:
+def test_a_dns_endpoint_must_be_open_to_the_outside(deployed: FakeCloud) -> None:
     deployed.change(
         "google_container_cluster.cluster",
         control_plane_endpoints_config__dns_endpoint_config__allow_external_traffic=False,
@@ -114,7 +114,7 @@ def test_a_dns_endpoint_must_be_open_to_the_outside(deployed: Played) -> None:
         deployed.plan(FLAVOR)
 
 
-def test_a_namespace_must_exist(deployed: Played) -> None:
+def test_a_namespace_must_exist(deployed: FakeCloud) -> None:
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "nowhere"}}
     with pytest.raises(Refusal) as refused:
         deployed.make("kubernetes_manifest.two", manifest=manifest)
@@ -123,7 +123,7 @@ def test_a_namespace_must_exist(deployed: Played) -> None:
         deployed.make("kubernetes_service_account_v1.two", metadata=[{"name": "x", "namespace": "nowhere"}])
 
 
-def test_an_object_that_exists_is_not_created_again(deployed: Played) -> None:
+def test_an_object_that_exists_is_not_created_again(deployed: FakeCloud) -> None:
     with pytest.raises(Refusal, match="Cannot create resource that already exists"):
         deployed.make("kubernetes_manifest.two", like=FLAVOR)
     with pytest.raises(Refusal, match='namespaces "tpu-training" already exists'):
@@ -135,7 +135,7 @@ def test_a_name_that_kubernetes_refuses(api: Api) -> None:
         api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "Upper"}})
 
 
-def test_new_webhooks_do_not_answer_at_first_and_then_do(deployed: Played, api: Api) -> None:
+def test_new_webhooks_do_not_answer_at_first_and_then_do(deployed: FakeCloud, api: Api) -> None:
     webhooks.install(api, "kueue")
     flavor = {"apiVersion": API, "kind": "ResourceFlavor", "metadata": {"name": "x"}, "spec": {}}
     for _ in range(webhooks.REFUSALS):
@@ -147,7 +147,7 @@ def test_new_webhooks_do_not_answer_at_first_and_then_do(deployed: Played, api: 
     api.create(flavor, dry_run=True)
 
 
-def test_terraform_meets_webhooks_that_do_not_answer(deployed: Played, api: Api) -> None:
+def test_terraform_meets_webhooks_that_do_not_answer(deployed: FakeCloud, api: Api) -> None:
     webhooks.install(api, "kueue")
     manifest = {"apiVersion": API, "kind": "ResourceFlavor", "metadata": {"name": "x"}, "spec": {}}
     with pytest.raises(Refusal, match='PATCH for resource "x" failed to apply') as refused:
@@ -161,7 +161,7 @@ def test_a_dry_run_keeps_nothing(api: Api) -> None:
     assert len(api.everything()) == before
 
 
-def test_a_namespace_with_jobs_needs_a_living_kueue_to_go(deployed: Played, api: Api) -> None:
+def test_a_namespace_with_jobs_needs_a_living_kueue_to_go(deployed: FakeCloud, api: Api) -> None:
     api.create(job_set())
     deployed.destroy(KUEUE_RELEASE)
     with pytest.raises(Refusal, match="context deadline exceeded: Namespace tpu-training is terminating") as refused:
@@ -169,7 +169,7 @@ def test_a_namespace_with_jobs_needs_a_living_kueue_to_go(deployed: Played, api:
     assert "JobSet tpu-training/train has a finalizer that only Kueue removes" in refused.value.message
 
 
-def test_a_namespace_takes_all_that_is_in_it(deployed: Played, api: Api) -> None:
+def test_a_namespace_takes_all_that_is_in_it(deployed: FakeCloud, api: Api) -> None:
     api.create(job_set())
     deployed.destroy(TEAM)
     assert [item for item in api.everything() if item["metadata"].get("namespace") == "tpu-training"] == []
@@ -177,7 +177,7 @@ def test_a_namespace_takes_all_that_is_in_it(deployed: Played, api: Api) -> None
     assert queue["status"]["admittedWorkloads"] == 0
 
 
-def test_nothing_is_made_in_a_namespace_that_is_going(deployed: Played, api: Api) -> None:
+def test_nothing_is_made_in_a_namespace_that_is_going(deployed: FakeCloud, api: Api) -> None:
     api.create(job_set())
     deployed.destroy(KUEUE_RELEASE)
     api.delete(NAMESPACE, "", "tpu-training")
@@ -185,7 +185,7 @@ def test_nothing_is_made_in_a_namespace_that_is_going(deployed: Played, api: Api
         api.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x", "namespace": "tpu-training"}})
 
 
-def test_drift_of_a_queue_is_planned_back(deployed: Played, api: Api) -> None:
+def test_drift_of_a_queue_is_planned_back(deployed: FakeCloud, api: Api) -> None:
     flavors = [{"op": "x"}]
     api.patch(api.resource(API, "ClusterQueue"), "", "tpu-training", {"spec": {"resourceGroups": flavors}})
     assert not deployed.unchanged(QUEUE)
@@ -194,7 +194,7 @@ def test_drift_of_a_queue_is_planned_back(deployed: Played, api: Api) -> None:
     assert deployed.unchanged(QUEUE)
 
 
-def test_a_field_that_somebody_else_set_is_a_conflict_unless_forced(deployed: Played, api: Api) -> None:
+def test_a_field_that_somebody_else_set_is_a_conflict_unless_forced(deployed: FakeCloud, api: Api) -> None:
     """A drain that was given up leaves its stopPolicy behind; the product's next deploy takes it back."""
     for forced in (False, True):
         api.patch(api.resource(API, "ClusterQueue"), "", "tpu-training", {"spec": {"stopPolicy": "HoldAndDrain"}})
@@ -207,19 +207,19 @@ def test_a_field_that_somebody_else_set_is_a_conflict_unless_forced(deployed: Pl
     assert api.get(api.resource(API, "ClusterQueue"), "", "tpu-training")["spec"].get("stopPolicy", "None") == "None"
 
 
-def test_labels_that_others_add_to_an_object_do_no_harm(deployed: Played, api: Api) -> None:
+def test_labels_that_others_add_to_an_object_do_no_harm(deployed: FakeCloud, api: Api) -> None:
     api.patch(api.resource(API, "ClusterQueue"), "", "tpu-training", {"metadata": {"labels": {"theirs": "1"}}})
     before = deployed.read(QUEUE)
     assert deployed.plan(QUEUE)[0] == before
 
 
-def test_an_object_under_another_name_is_another_object(deployed: Played) -> None:
+def test_an_object_under_another_name_is_another_object(deployed: FakeCloud) -> None:
     manifest = {"apiVersion": API, "kind": "ResourceFlavor", "metadata": {"name": "other"}, "spec": {}}
     assert deployed.plan(FLAVOR, manifest=manifest)[1] == [("manifest", "metadata", "name")]
     assert deployed.plan(TEAM, metadata=[{"name": "other"}])[1] == [("metadata", 0, "name")]
 
 
-def test_labels_of_a_namespace_change_in_place_and_drift_shows(deployed: Played, api: Api) -> None:
+def test_labels_of_a_namespace_change_in_place_and_drift_shows(deployed: FakeCloud, api: Api) -> None:
     state = deployed.change(TEAM, metadata__labels={"tpuenv/team": "tpu-training", "more": "1"})
     assert api.get(NAMESPACE, "", "tpu-training")["metadata"]["labels"]["more"] == "1"
     api.patch(NAMESPACE, "", "tpu-training", {"metadata": {"labels": {"more": "2"}}})
@@ -229,12 +229,12 @@ def test_labels_of_a_namespace_change_in_place_and_drift_shows(deployed: Played,
     assert not deployed.unchanged(TEAM)
 
 
-def test_an_object_that_is_gone_is_planned_anew(deployed: Played, api: Api) -> None:
+def test_an_object_that_is_gone_is_planned_anew(deployed: FakeCloud, api: Api) -> None:
     api.remove(api.get(api.resource("v1", "ServiceAccount"), "tpu-training", "training"))
     assert deployed.read(ACCOUNT) is None
 
 
-def test_queues_cannot_be_refreshed_once_their_crds_are_gone(deployed: Played) -> None:
+def test_queues_cannot_be_refreshed_once_their_crds_are_gone(deployed: FakeCloud) -> None:
     deployed.destroy(KUEUE_RELEASE)
     with pytest.raises(Refusal, match="Failed to determine GroupVersionResource for manifest"):
         deployed.read(QUEUE)
@@ -259,7 +259,7 @@ def test_queues_cannot_be_refreshed_once_their_crds_are_gone(deployed: Played) -
     ],
 )
 def test_a_second_plan_of_a_typed_resource_finds_nothing_to_do(
-    deployed: Played, type_: str, more: dict[str, Any]
+    deployed: FakeCloud, type_: str, more: dict[str, Any]
 ) -> None:
     address = f"{type_}.x"
     deployed.make(address, metadata=[{"name": "x", "namespace": "tpu-training", "labels": {"a": "1"}}], **more)
@@ -270,16 +270,16 @@ def test_a_second_plan_of_a_typed_resource_finds_nothing_to_do(
     deployed.destroy(address)
 
 
-def test_a_change_is_refused_of_a_type_of_which_nobody_knows_what_replaces_it(deployed: Played) -> None:
+def test_a_change_is_refused_of_a_type_of_which_nobody_knows_what_replaces_it(deployed: FakeCloud) -> None:
     address = "kubernetes_config_map_v1.x"
     deployed.make(address, metadata=[{"name": "x", "namespace": "tpu-training"}], data={"a": "b"})
     with pytest.raises(Refusal, match="does not know what a change of kubernetes_config_map_v1 replaces"):
         deployed.plan(address, data={"a": "c"})
 
 
-def call(played: Played, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+def call(fake: FakeCloud, method: str, path: str, body: Any = None) -> tuple[int, Any]:
     request = urllib.request.Request(
-        f"{played.place.address}/clusters/{CLUSTER}{path}",
+        f"{fake.place.address}/clusters/{CLUSTER}{path}",
         data=None if body is None else json.dumps(body).encode(),
         headers={"Content-Type": "application/merge-patch+json"},
         method=method,
@@ -291,7 +291,7 @@ def call(played: Played, method: str, path: str, body: Any = None) -> tuple[int,
         return error.code, json.load(error)
 
 
-def test_programs_speak_to_the_api_server_over_http(deployed: Played) -> None:
+def test_programs_speak_to_the_api_server_over_http(deployed: FakeCloud) -> None:
     queues = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues"
     assert call(deployed, "GET", f"{queues}/tpu-training")[1]["status"]["conditions"][0]["status"] == "True"
     held = {"spec": {"stopPolicy": "Hold"}}
@@ -303,7 +303,7 @@ def test_programs_speak_to_the_api_server_over_http(deployed: Played) -> None:
     assert call(deployed, "GET", "/api/v1/namespaces/tpu-training")[1]["status"]["phase"] == "Active"
 
 
-def test_errors_over_http_are_status_objects(deployed: Played) -> None:
+def test_errors_over_http_are_status_objects(deployed: FakeCloud) -> None:
     code, body = call(deployed, "GET", "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/none")
     assert (code, body["kind"], body["reason"]) == (404, "Status", "NotFound")
     assert body["message"] == 'clusterqueues.kueue.x-k8s.io "none" not found'
@@ -316,7 +316,7 @@ def test_the_kinds_of_kueue_are_those_of_its_chart() -> None:
     assert {item.kind for item in KUEUE} >= {"ClusterQueue", "LocalQueue", "ResourceFlavor", "Workload", "Cohort"}
 
 
-def test_a_spec_whose_last_field_is_taken_out_of_the_manifest_is_refused(deployed: Played) -> None:
+def test_a_spec_whose_last_field_is_taken_out_of_the_manifest_is_refused(deployed: FakeCloud) -> None:
     flavor = {"apiVersion": API, "kind": "ResourceFlavor", "metadata": {"name": "tpu"}, "spec": {}}
     with pytest.raises(Refusal, match='PATCH for resource "tpu" failed to apply') as refused:
         deployed.change(FLAVOR, manifest=flavor)

@@ -1,4 +1,4 @@
-"""Rules of Kueue in the played cluster: queues and flavors, and what becomes of jobs in them."""
+"""Rules of Kueue in the fake cluster: queues and flavors, and what becomes of jobs in them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 from rehearsal.kubernetes.api import Api
 from rehearsal.kubernetes.status import Status
-from rehearsal.terraform.kind import Refusal
+from rehearsal.terraform.resource_type import Refusal
+from tests.rehearsal.fake import FakeCloud
 from tests.rehearsal.job_sets import job_set
-from tests.rehearsal.played import Played
 
 CLUSTER = "projects/my-project/locations/us-east5/clusters/tpu-cluster"
 QUEUE = "kubernetes_manifest.clusterqueue-tpu-training"
@@ -21,7 +21,7 @@ API = "kueue.x-k8s.io/v1beta2"
 
 
 @pytest.fixture
-def api(deployed: Played) -> Api:
+def api(deployed: FakeCloud) -> Api:
     return Api(deployed.cloud, CLUSTER)
 
 
@@ -56,7 +56,7 @@ def test_a_cluster_queue_that_kueue_refuses(api: Api, groups: list[tuple[str, st
         api.create(body)
 
 
-def test_limits_on_borrowing_need_a_cohort(deployed: Played, api: Api) -> None:
+def test_limits_on_borrowing_need_a_cohort(deployed: FakeCloud, api: Api) -> None:
     body = json.loads(json.dumps(deployed.resources[QUEUE].config["manifest"]))
     body["metadata"]["name"] = "x"
     body["spec"].pop("cohortName", None)
@@ -71,7 +71,7 @@ def test_a_local_queue_keeps_its_cluster_queue(api: Api) -> None:
         api.patch(resource, "tpu-training", "default", {"spec": {"clusterQueue": "other"}})
 
 
-def test_a_queue_whose_flavor_is_missing_is_not_active_and_the_wait_says_so(deployed: Played) -> None:
+def test_a_queue_whose_flavor_is_missing_is_not_active_and_the_wait_says_so(deployed: FakeCloud) -> None:
     manifest = json.loads(json.dumps(deployed.resources[QUEUE].config["manifest"]))
     manifest["metadata"]["name"] = "x"
     manifest["spec"]["resourceGroups"][0]["flavors"][0]["name"] = "nothing"
@@ -82,7 +82,7 @@ def test_a_queue_whose_flavor_is_missing_is_not_active_and_the_wait_says_so(depl
     assert refused.value.left is not None, "it exists, and Terraform is to know"
 
 
-def test_a_local_queue_without_its_cluster_queue_is_not_active(deployed: Played, api: Api) -> None:
+def test_a_local_queue_without_its_cluster_queue_is_not_active(deployed: FakeCloud, api: Api) -> None:
     api.remove(api.get(api.resource(API, "ClusterQueue"), "", "tpu-training"))
     status = api.get(api.resource(API, "LocalQueue"), "tpu-training", "default")["status"]
     assert status["conditions"][0]["reason"] == "ClusterQueueDoesNotExist"
@@ -130,14 +130,14 @@ def test_a_job_of_a_higher_priority_takes_the_place_of_the_lowest(api: Api) -> N
     assert "in use by jobs that this one may not stop" in condition["message"]
 
 
-def test_a_cluster_queue_with_jobs_does_not_go_undrained(deployed: Played, api: Api) -> None:
+def test_a_cluster_queue_with_jobs_does_not_go_undrained(deployed: FakeCloud, api: Api) -> None:
     api.create(job_set())
     with pytest.raises(Refusal, match='Timed out when waiting for resource "tpu-training" to be deleted') as refused:
         deployed.destroy(QUEUE)
     assert "workload tpu-training/jobset-train is admitted by it; finalizer kueue.x-k8s.io" in refused.value.detail
 
 
-def test_a_drained_queue_goes_and_its_jobs_stay_suspended(deployed: Played, api: Api) -> None:
+def test_a_drained_queue_goes_and_its_jobs_stay_suspended(deployed: FakeCloud, api: Api) -> None:
     api.create(job_set())
     api.patch(api.resource(API, "ClusterQueue"), "", "tpu-training", {"spec": {"stopPolicy": "HoldAndDrain"}})
     deployed.destroy(QUEUE)
@@ -146,7 +146,7 @@ def test_a_drained_queue_goes_and_its_jobs_stay_suspended(deployed: Played, api:
     assert left["spec"]["suspend"] is True
 
 
-def test_a_flavor_in_use_does_not_go(deployed: Played) -> None:
+def test_a_flavor_in_use_does_not_go(deployed: FakeCloud) -> None:
     with pytest.raises(Refusal, match='resource "tpu" to be deleted') as refused:
         deployed.destroy(FLAVOR)
     assert "ClusterQueue tpu-training uses it" in refused.value.detail
@@ -163,7 +163,7 @@ def test_an_admission_check_in_use_does_not_go(api: Api) -> None:
     assert not api.exists(checks, "", "provision")
 
 
-def test_a_flavor_goes_with_the_last_queue_that_uses_it(deployed: Played, api: Api) -> None:
+def test_a_flavor_goes_with_the_last_queue_that_uses_it(deployed: FakeCloud, api: Api) -> None:
     with pytest.raises(Refusal):
         deployed.destroy(FLAVOR)
     deployed.destroy(QUEUE)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import environment
 from environment.kubernetes.nodes import node_objects
-from rehearsal.google.common import one
 from rehearsal.google.node_pools import GOOGLES_LABELS
+from rehearsal.google.resource import one
 from rehearsal.kubernetes.nodes import POOL, nodes
 from tests.rehearsal.conftest import FLEET
-from tests.rehearsal.played import Played
+from tests.rehearsal.fake import FakeCloud
 from tests.synthesis import HERE
 from vocabulary.keys import MACHINE_LABEL, POOL_LABEL, SPOT_LABEL, ZONE_LABEL
 
 CASE = HERE / "cases" / f"{FLEET}.env"
 
 
-def test_every_node_pool_has_the_labels_that_are_told_of_it(fleet: Played) -> None:
+def test_every_node_pool_has_the_labels_that_are_told_of_it(fleet: FakeCloud) -> None:
     wanted = environment.load(CASE, process_env={}, fleet=CASE.with_suffix(".fleet.yaml"))
     told = {node["metadata"]["name"]: node["metadata"]["labels"] for node in node_objects(wanted)}
     (cluster,) = fleet.cloud.find("google_container_cluster")

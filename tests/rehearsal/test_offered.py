@@ -8,9 +8,9 @@ import pytest
 
 from rehearsal.google.locations import offer
 from rehearsal.report import remains
-from rehearsal.terraform.kind import Refusal
+from rehearsal.terraform.resource_type import Refusal
 from tests import published
-from tests.rehearsal.played import Played
+from tests.rehearsal.fake import FakeCloud
 from tpuenv.main import main
 
 CLUSTER = "google_container_cluster.cluster"
@@ -41,7 +41,7 @@ TENSORBOARD = "google_vertex_ai_tensorboard.tensorboard"
     ],
 )
 def test_what_google_does_not_have_is_refused_unless_it_is_said_to_exist(
-    deployed: Played, address: str, changes: dict[str, object], words: str, unknown: str
+    deployed: FakeCloud, address: str, changes: dict[str, object], words: str, unknown: str
 ) -> None:
     with pytest.raises(Refusal, match=words):
         deployed.again(address, **changes)
@@ -49,11 +49,11 @@ def test_what_google_does_not_have_is_refused_unless_it_is_said_to_exist(
     deployed.apply(deployed.resources[address])
 
 
-def test_an_extended_channel_keeps_what_others_have_dropped(deployed: Played) -> None:
+def test_an_extended_channel_keeps_what_others_have_dropped(deployed: FakeCloud) -> None:
     deployed.again(CLUSTER, min_master_version="1.32", release_channel__channel="EXTENDED")
 
 
-def test_what_is_said_to_exist_is_not_left_over(empty: Played) -> None:
+def test_what_is_said_to_exist_is_not_left_over(empty: FakeCloud) -> None:
     offer(empty.cloud, "us-esat5")
     assert remains(empty.cloud, "states") == []
 

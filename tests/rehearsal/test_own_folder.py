@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.own_folder import MARK, CannotStart, cannot_be_used, usable
+from rehearsal.work_folder import MARK, CannotStart, cannot_be_used, usable
 from tpuenv.main import main
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -70,7 +70,7 @@ def test_all_build_files_are_checked_before_anything_starts(
     monkeypatch.setattr(project, "ROOT", root)
     assert main(["rehearse-pipeline", "--folder", str(tmp_path / "w")]) == 1
     told = capsys.readouterr().err
-    assert "cloudbuild/builder.yaml:16: timeouts: is not played" in told
+    assert "cloudbuild/builder.yaml:16: timeouts: is not supported" in told
     assert "cloudbuild/drift.yaml:5: steps[0].name: alpine:latest: is not an image by its digest" in told
     assert not (tmp_path / "w").exists()
 

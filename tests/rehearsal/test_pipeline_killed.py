@@ -23,7 +23,7 @@ import pytest
 import environment
 from environment import project
 from rehearsal import processes
-from rehearsal.builds import CloudBuild, Ran
+from rehearsal.cloud_build import CloudBuild, Ran
 from rehearsal.cloudbuild.builds import BUILD
 from rehearsal.cloudbuild.images import Images
 from rehearsal.cloudbuild.resources import connect

@@ -1,4 +1,4 @@
-"""The product's own default environment in the played cloud."""
+"""The product's own default environment in the fake cloud."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.rehearsal.deployed import deploy
-from tests.rehearsal.played import Played
+from tests.rehearsal.fake import FakeCloud
 from tests.synthesis import Synthesis
 
 
-def test_a_second_plan_of_every_resource_finds_nothing_to_do(deployed: Played) -> None:
+def test_a_second_plan_of_every_resource_finds_nothing_to_do(deployed: FakeCloud) -> None:
     changed = [
         address
         for address, item in deployed.resources.items()
@@ -43,7 +43,7 @@ IMPORTS = {
 
 
 @pytest.mark.parametrize("address", IMPORTS)
-def test_what_was_deployed_can_be_imported(deployed: Played, address: str) -> None:
+def test_what_was_deployed_can_be_imported(deployed: FakeCloud, address: str) -> None:
     before = deployed.resources[address].state
     imported = deployed.imported(address, IMPORTS[address])
     assert before is not None

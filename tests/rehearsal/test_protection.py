@@ -14,7 +14,7 @@ from rehearsal import cdktf
 from rehearsal.report import remains
 from rehearsal.world import World
 from tests.rehearsal.deployed import world_of
-from tests.rehearsal.played import ROOT
+from tests.rehearsal.fake import ROOT
 
 pytestmark = [
     pytest.mark.slow,

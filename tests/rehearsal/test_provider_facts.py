@@ -11,7 +11,7 @@ from rehearsal.serve import schemas_of
 from rehearsal.terraform.provider_facts import FACTS
 from rehearsal.terraform.schemas import Block
 from rehearsal.terraform.values import Unknown
-from tests.rehearsal.played import CACHE, Played
+from tests.rehearsal.fake import CACHE, FakeCloud
 from tests.rehearsal.proposals import complete
 from tests.synthesis import EVERY_STACK, Synthesis
 
@@ -46,7 +46,7 @@ def _is_in(path: str, known: set[str]) -> bool:
     return path in known or path.rpartition(".")[0] in known
 
 
-def test_another_topology_is_planned_in_place_and_never_applied(deployed: Played) -> None:
+def test_another_topology_is_planned_in_place_and_never_applied(deployed: FakeCloud) -> None:
     deployed.warnings.clear()
     planned, replaced = deployed.plan(POOL, placement_policy__tpu_topology="2x8")
     assert (planned["placement_policy"][0]["tpu_topology"], replaced) == ("2x8", [])
@@ -58,23 +58,23 @@ def test_another_topology_is_planned_in_place_and_never_applied(deployed: Played
     assert "google_container_node_pool: the provider plans a change of placement_policy.tpu_topology" in warning
 
 
-def test_a_placement_policy_that_goes_replaces_the_node_pool(deployed: Played) -> None:
+def test_a_placement_policy_that_goes_replaces_the_node_pool(deployed: FakeCloud) -> None:
     assert deployed.plan(POOL, placement_policy=None)[1] == [("placement_policy",)]
 
 
-def test_another_machine_type_or_disk_is_planned_in_place(deployed: Played) -> None:
+def test_another_machine_type_or_disk_is_planned_in_place(deployed: FakeCloud) -> None:
     changes = {"node_config__machine_type": "ct5p-hightpu-4t", "node_config__disk_type": "pd-balanced"}
     assert deployed.plan(POOL, **changes)[1] == []
 
 
-def test_a_block_that_nobody_writes_any_more_stays_where_the_server_may_decide_it(deployed: Played) -> None:
+def test_a_block_that_nobody_writes_any_more_stays_where_the_server_may_decide_it(deployed: FakeCloud) -> None:
     cluster = "google_container_cluster.cluster"
     state = deployed.resources[cluster].state
     assert state is not None
     assert deployed.plan(cluster, workload_identity_config=None) == (state, [])
 
 
-def test_a_block_that_the_server_decides_is_not_known_before(deployed: Played) -> None:
+def test_a_block_that_the_server_decides_is_not_known_before(deployed: FakeCloud) -> None:
     address = "google_container_node_pool.two"
     deployed.resources[address] = replace(deployed.resources[POOL], address=address)
     item = deployed.resources[address]
@@ -84,11 +84,11 @@ def test_a_block_that_the_server_decides_is_not_known_before(deployed: Played) -
     assert isinstance(planned["upgrade_settings"], Unknown)
 
 
-def test_spot_replaces_the_node_pool(deployed: Played) -> None:
+def test_spot_replaces_the_node_pool(deployed: FakeCloud) -> None:
     assert deployed.plan(POOL, node_config__spot=True)[1] == [("node_config", 0, "spot")]
 
 
-def test_the_providers_defaults_are_in_the_state_as_in_the_real_one(deployed: Played) -> None:
+def test_the_providers_defaults_are_in_the_state_as_in_the_real_one(deployed: FakeCloud) -> None:
     state = deployed.resources[NETWORK].state
     assert state is not None
     assert state["network_firewall_policy_enforcement_order"] == "AFTER_CLASSIC_FIREWALL"
@@ -97,7 +97,7 @@ def test_the_providers_defaults_are_in_the_state_as_in_the_real_one(deployed: Pl
     assert bucket["location"] == "US-EAST5"
 
 
-def test_a_default_that_somebody_changed_by_hand_is_planned_back(deployed: Played) -> None:
+def test_a_default_that_somebody_changed_by_hand_is_planned_back(deployed: FakeCloud) -> None:
     name = "projects/my-project/global/networks/tpu-network"
     deployed.cloud.change(
         "google_compute_network",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rehearsal.kubernetes.pulls import refused
-from tests.rehearsal.played import Played
+from tests.rehearsal.fake import FakeCloud
 
 CLUSTER = "projects/my-project/locations/us-east5/clusters/tpu-cluster"
 IMAGE = "us-east5-docker.pkg.dev/my-project/tpu-images/hello-tpu"
@@ -16,16 +16,16 @@ def job(*images: str) -> dict[str, Any]:
     return {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": image} for image in images]}}}}
 
 
-def without_the_role(played: Played) -> None:
-    (granted,) = played.cloud.find(MEMBER, prefix="my-project/roles/serviceusage.serviceUsageConsumer/")
-    assert played.cloud.delete(granted.kind, granted.name)
+def without_the_role(fake: FakeCloud) -> None:
+    (granted,) = fake.cloud.find(MEMBER, prefix="my-project/roles/serviceusage.serviceUsageConsumer/")
+    assert fake.cloud.delete(granted.kind, granted.name)
 
 
-def test_the_nodes_of_the_product_pull_what_is_in_the_registry(deployed: Played) -> None:
+def test_the_nodes_of_the_product_pull_what_is_in_the_registry(deployed: FakeCloud) -> None:
     assert refused(deployed.cloud, CLUSTER, job(IMAGE)) == ()
 
 
-def test_with_the_role_of_nodes_alone_no_pod_starts(deployed: Played) -> None:
+def test_with_the_role_of_nodes_alone_no_pod_starts(deployed: FakeCloud) -> None:
     without_the_role(deployed)
     assert deployed.cloud.count(MEMBER), "the nodes' own role is still there"
     found = refused(deployed.cloud, CLUSTER, job(IMAGE, IMAGE, "busybox"))
@@ -37,7 +37,7 @@ def test_with_the_role_of_nodes_alone_no_pod_starts(deployed: Played) -> None:
         )
 
 
-def test_what_is_not_streamed_is_pulled_all_the_same(deployed: Played) -> None:
+def test_what_is_not_streamed_is_pulled_all_the_same(deployed: FakeCloud) -> None:
     without_the_role(deployed)
     assert refused(deployed.cloud, CLUSTER, job("busybox", "registry.k8s.io/kueue/kueue:v0.19.2")) == ()
     for name in ("cpu", "tpu-0", "tpu-1"):

@@ -18,10 +18,10 @@ from rehearsal import cdktf
 from rehearsal.google.gke import CLUSTER
 from rehearsal.kubernetes import webhooks
 from rehearsal.kubernetes.api import Api
-from rehearsal.terraform.kind import Refusal
+from rehearsal.terraform.resource_type import Refusal
 from tests.rehearsal.conftest import FLEET
 from tests.rehearsal.deployed import admitted, api_of, deploy_again, submit, workloads, world_of
-from tests.rehearsal.played import Played
+from tests.rehearsal.fake import FakeCloud
 from tests.synthesis import HERE, Synthesis, synthesize
 
 Fleet = dict[str, Any]
@@ -60,7 +60,7 @@ def of_team(address: str, team: str) -> bool:
 
 @pytest.mark.parametrize("change", [without_students, students_renamed])
 def test_a_team_that_is_removed_or_renamed_is_drained_before_anything_of_it_goes(
-    change: Callable[[Fleet], None], fleet: Played, synthesis: Synthesis, tmp_path: Path
+    change: Callable[[Fleet], None], fleet: FakeCloud, synthesis: Synthesis, tmp_path: Path
 ) -> None:
     api = api_of(fleet)
     submit(api, synthesis.folder(FLEET))
@@ -119,7 +119,7 @@ def chips_in_use(api: Api) -> Counter[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("change", [students_renamed, research_renamed])
 def test_no_more_chips_are_given_than_exist_while_a_team_goes_and_another_comes(
-    change: Callable[[Fleet], None], fleet: Played, synthesis: Synthesis, tmp_path: Path
+    change: Callable[[Fleet], None], fleet: FakeCloud, synthesis: Synthesis, tmp_path: Path
 ) -> None:
     """The fleet is full and jobs wait for every pool group; the new queue is made before the old one goes."""
     api = api_of(fleet)
@@ -137,7 +137,7 @@ def test_no_more_chips_are_given_than_exist_while_a_team_goes_and_another_comes(
     assert nominal_chips(api) == exist
 
 
-def evict(fleet: Played, limit_seconds: int) -> str:
+def evict(fleet: FakeCloud, limit_seconds: int) -> str:
     """The release that drains the students before their namespace goes, with another limit."""
     address = next(each for each in fleet.resources if each.startswith("helm_release.evict-students"))
     fleet.change(address, values=[json.dumps({"clusterQueue": "students", "limitSeconds": limit_seconds})])
@@ -145,7 +145,7 @@ def evict(fleet: Played, limit_seconds: int) -> str:
 
 
 def test_a_deploy_with_the_team_as_it_was_after_one_that_stopped_half_way_opens_its_queue(
-    fleet: Played, synthesis: Synthesis
+    fleet: FakeCloud, synthesis: Synthesis
 ) -> None:
     api = api_of(fleet)
     submit(api, synthesis.folder(FLEET))
@@ -158,7 +158,7 @@ def test_a_deploy_with_the_team_as_it_was_after_one_that_stopped_half_way_opens_
     assert cohort_of(api, "students") == cohort_of(api, "research")
 
 
-def test_a_team_goes_also_where_its_queue_was_never_made(fleet: Played) -> None:
+def test_a_team_goes_also_where_its_queue_was_never_made(fleet: FakeCloud) -> None:
     api = api_of(fleet)
     for kind in ("LocalQueue", "ClusterQueue"):
         for body in api.all(api.resource("kueue.x-k8s.io/v1beta2", kind)):
@@ -166,13 +166,13 @@ def test_a_team_goes_also_where_its_queue_was_never_made(fleet: Played) -> None:
     fleet.destroy(evict(fleet, 5))
 
 
-def test_a_team_goes_also_where_kueue_is_gone_with_all_its_queues(fleet: Played) -> None:
+def test_a_team_goes_also_where_kueue_is_gone_with_all_its_queues(fleet: FakeCloud) -> None:
     address = evict(fleet, 5)
     fleet.destroy("helm_release.kueue")
     fleet.destroy(address)
 
 
-def test_a_kueue_that_does_not_answer_is_told_and_nothing_goes(fleet: Played, synthesis: Synthesis) -> None:
+def test_a_kueue_that_does_not_answer_is_told_and_nothing_goes(fleet: FakeCloud, synthesis: Synthesis) -> None:
     api = api_of(fleet)
     submit(api, synthesis.folder(FLEET))
     running = admitted(api)

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from rehearsal.resource_types import KINDS, SOURCES
+from rehearsal.resource_types import DATA_SOURCES, RESOURCE_TYPES
 from rehearsal.terraform import bindings, schemas
 from rehearsal.terraform.schemas import Attribute, Block, NestedBlock
-from tests.rehearsal.played import CACHE
+from tests.rehearsal.fake import CACHE
 
 PROVIDERS = ("google", "kubernetes", "helm")
 
@@ -100,10 +100,10 @@ def test_schemas_equal_the_real_providers(provider: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_every_type_that_is_played_is_compared(provider: str) -> None:
+def test_every_type_that_is_supported_is_compared(provider: str) -> None:
     real = real_schemas()[provider]
-    assert KINDS[provider].keys() <= real["resources"].keys()
-    assert SOURCES.get(provider, {}).keys() - real["data"].keys() <= LATER
+    assert RESOURCE_TYPES[provider].keys() <= real["resources"].keys()
+    assert DATA_SOURCES.get(provider, {}).keys() - real["data"].keys() <= LATER
 
 
 def test_schemas_are_read_once_and_kept_by_the_version_of_the_bindings(tmp_path: Path) -> None:

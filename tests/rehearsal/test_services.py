@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rehearsal.terraform.kind import Refusal
-from tests.rehearsal.played import Played
+from rehearsal.terraform.resource_type import Refusal
+from tests.rehearsal.fake import FakeCloud
 
 CONNECTION = {"name": "github", "location": "us-east5"}
 
@@ -31,7 +31,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture
-def services(empty: Played) -> Played:
+def services(empty: FakeCloud) -> FakeCloud:
     for service in ("secretmanager", "cloudbuild", "cloudscheduler", "billingbudgets"):
         name = f"projects/my-project/services/{service}.googleapis.com"
         empty.cloud.put("google_project_service", name, {})
@@ -39,7 +39,7 @@ def services(empty: Played) -> Played:
 
 
 @pytest.mark.parametrize("type_", CONFIGS)
-def test_it_comes_stays_and_goes(services: Played, type_: str) -> None:
+def test_it_comes_stays_and_goes(services: FakeCloud, type_: str) -> None:
     made = services.make(f"{type_}.one", **CONFIGS[type_]).state
     assert made is not None
     assert services.unchanged(f"{type_}.one")
@@ -48,7 +48,7 @@ def test_it_comes_stays_and_goes(services: Played, type_: str) -> None:
 
 
 @pytest.mark.parametrize("type_", ["google_vertex_ai_tensorboard", "google_monitoring_dashboard"])
-def test_two_of_the_same_name_are_two_where_google_gives_the_name(services: Played, type_: str) -> None:
+def test_two_of_the_same_name_are_two_where_google_gives_the_name(services: FakeCloud, type_: str) -> None:
     ids = {str((services.make(f"{type_}.{name}", **CONFIGS[type_]).state or {})["id"]) for name in ("one", "two")}
     assert len(ids) == 2
 
@@ -67,12 +67,12 @@ def test_two_of_the_same_name_are_two_where_google_gives_the_name(services: Play
         ("google_monitoring_alert_policy", {"notification_channels": ["c"]}, "Could not find NotificationChannel c"),
     ],
 )
-def test_what_google_refuses(services: Played, type_: str, changes: dict[str, Any], words: str) -> None:
+def test_what_google_refuses(services: FakeCloud, type_: str, changes: dict[str, Any], words: str) -> None:
     with pytest.raises(Refusal, match=words):
         services.make(f"{type_}.one", **(CONFIGS[type_] | changes))
 
 
-def test_a_repository_of_source_needs_its_connection(services: Played) -> None:
+def test_a_repository_of_source_needs_its_connection(services: FakeCloud) -> None:
     parent = "projects/my-project/locations/us-east5/connections/github"
     config = {"name": "repo", "parent_connection": parent, "remote_uri": "https://github.com/a/b.git"}
     with pytest.raises(Refusal, match=f"Resource '{parent}' was not found"):

@@ -9,19 +9,19 @@ import pytest
 
 from rehearsal.sharing import lines
 from tests.rehearsal.conftest import FLEET
-from tests.rehearsal.played import Played
+from tests.rehearsal.fake import FakeCloud
 from tests.rehearsal.states import write_states
 from tests.synthesis import Synthesis
 
 
-def resources(played: Played, synthesis: Synthesis, case: str, stack: str) -> list[tuple[str, dict[str, Any]]]:
+def resources(fake: FakeCloud, synthesis: Synthesis, case: str, stack: str) -> list[tuple[str, dict[str, Any]]]:
     """As they are in the stack's state."""
-    bucket = write_states(played, synthesis.folder(case))
-    (state,) = [json.loads(blob.content) for blob in played.cloud.blobs(bucket) if f"/{stack}/" in blob.name]
+    bucket = write_states(fake, synthesis.folder(case))
+    (state,) = [json.loads(blob.content) for blob in fake.cloud.blobs(bucket) if f"/{stack}/" in blob.name]
     return [(item["type"], item["instances"][0]["attributes"]) for item in state["resources"]]
 
 
-def test_members_are_shown_with_what_they_may_do(fleet: Played, synthesis: Synthesis) -> None:
+def test_members_are_shown_with_what_they_may_do(fleet: FakeCloud, synthesis: Synthesis) -> None:
     shown = lines(resources(fleet, synthesis, FLEET, "platform"))
     assert shown[:3] == [
         "members of research: alice@example.com, group tpu-research@example.com",
@@ -36,7 +36,7 @@ def test_members_are_shown_with_what_they_may_do(fleet: Played, synthesis: Synth
     assert "read clusterqueues" in everywhere
 
 
-def test_a_team_that_nobody_is_in_is_named(fleet: Played, synthesis: Synthesis) -> None:
+def test_a_team_that_nobody_is_in_is_named(fleet: FakeCloud, synthesis: Synthesis) -> None:
     found = [
         (type_, values)
         for type_, values in resources(fleet, synthesis, FLEET, "platform")
@@ -47,7 +47,7 @@ def test_a_team_that_nobody_is_in_is_named(fleet: Played, synthesis: Synthesis) 
     assert any(line.startswith("members of research, students may, in their team's namespace: ") for line in shown)
 
 
-def test_fair_sharing_is_what_kueues_configuration_says(fleet: Played, synthesis: Synthesis) -> None:
+def test_fair_sharing_is_what_kueues_configuration_says(fleet: FakeCloud, synthesis: Synthesis) -> None:
     found = resources(fleet, synthesis, FLEET, "platform")
     assert "fair sharing: what is idle goes to the team that borrows least for its share" in lines(found)
     (kueue,) = [values for type_, values in found if type_ == "helm_release" and values["name"] == "kueue"]
@@ -55,7 +55,7 @@ def test_fair_sharing_is_what_kueues_configuration_says(fleet: Played, synthesis
     assert "no fair sharing: what is idle goes to the job that came first" in lines(found)
 
 
-def test_borrowing_and_lending_are_shown_in_chips(fleet: Played, synthesis: Synthesis) -> None:
+def test_borrowing_and_lending_are_shown_in_chips(fleet: FakeCloud, synthesis: Synthesis) -> None:
     found = resources(fleet, synthesis, FLEET, "queues")
     assert lines(found) == [
         "research: borrowing at most 128 chips of pretrain, 8 chips of serve, 16 chips of burst, 16 chips of dev; "
@@ -71,6 +71,6 @@ def test_borrowing_and_lending_are_shown_in_chips(fleet: Played, synthesis: Synt
 
 
 @pytest.mark.parametrize("stack", ["platform", "queues"])
-def test_one_team_alone_shares_with_nobody(stack: str, deployed: Played, synthesis: Synthesis) -> None:
+def test_one_team_alone_shares_with_nobody(stack: str, deployed: FakeCloud, synthesis: Synthesis) -> None:
     shown = lines(resources(deployed, synthesis, "default", stack))
     assert not any("borrowing" in line or "fair sharing" in line for line in shown)

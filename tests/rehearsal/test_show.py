@@ -25,7 +25,7 @@ from rehearsal.report import by_stack
 from rehearsal.world import Project, World
 from tests.rehearsal.conftest import FLEET
 from tests.rehearsal.deployed import api_of, deploy, world_of
-from tests.rehearsal.played import CACHE, ROOT, Played
+from tests.rehearsal.fake import CACHE, ROOT, FakeCloud
 from tests.rehearsal.states import write_states
 from tests.synthesis import CASES, Synthesis
 from tpuenv.commands.rehearse import Show
@@ -87,14 +87,14 @@ def show(world: World) -> Show:
     return Show(world, environment.load(ROOT / "vars.env", {"PROJECT_ID": "my-project"}))
 
 
-def node_pools(played: Played, output: Path) -> list[str]:
+def node_pools(fake: FakeCloud, output: Path) -> list[str]:
     """What the report says of the stack of the slices."""
-    (row,) = [row for row in by_stack(played.cloud, write_states(played, output)) if row.stack == "tpu-node-pools"]
+    (row,) = [row for row in by_stack(fake.cloud, write_states(fake, output)) if row.stack == "tpu-node-pools"]
     return row.facts
 
 
 def test_what_exists_shows_each_group_of_the_fleet_with_its_capacity_and_in_its_order(
-    fleet: Played, synthesis: Synthesis
+    fleet: FakeCloud, synthesis: Synthesis
 ) -> None:
     assert node_pools(fleet, synthesis.folder(FLEET)) == [
         "pretrain: 2 slices x 32 hosts x 4 chips = 256 chips (tpu-v5p-slice 4x4x8, ct5p-hightpu-4t, us-east5-a, "
@@ -112,7 +112,7 @@ def test_what_exists_shows_each_group_of_the_fleet_with_its_capacity_and_in_its_
     assert node_pools(fleet, synthesis.folder(FLEET))[-1].endswith("us-east5-a, queued, autoscaled)")
 
 
-def test_what_a_team_has_no_quota_of_is_left_out(synthesis: Synthesis, empty: Played) -> None:
+def test_what_a_team_has_no_quota_of_is_left_out(synthesis: Synthesis, empty: FakeCloud) -> None:
     """Twelve teams share two slices: most have none of their own."""
     queues = [
         each["manifest"]
@@ -131,11 +131,11 @@ def test_what_a_team_has_no_quota_of_is_left_out(synthesis: Synthesis, empty: Pl
     assert not any("0 cpu" in fact or "0 memory" in fact or "0 chips" in fact for fact in row.facts), row.facts
 
 
-def shown_of(played: Played, wanted: environment.Environment) -> Show:
+def shown_of(fake: FakeCloud, wanted: environment.Environment) -> Show:
     """The parts of a rehearsal of what is deployed in this process."""
-    write_states(played, played.folder / "cdktf.out")
-    world = world_of(wanted, played.folder)
-    world._announced = {"address": played.place.address}
+    write_states(fake, fake.folder / "cdktf.out")
+    world = world_of(wanted, fake.folder)
+    world._announced = {"address": fake.place.address}
     return Show(world, wanted)
 
 
@@ -144,12 +144,12 @@ def test_of_every_case_what_exists_and_every_teams_verdict_fit_80_columns(
     case: str, synthesis: Synthesis, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wanted = synthesis.environment(case)
-    played = deploy(synthesis.folder(case), tmp_path / "world")
-    shown = shown_of(played, wanted)
+    fake = deploy(synthesis.folder(case), tmp_path / "world")
+    shown = shown_of(fake, wanted)
     shown._what_exists()
     shown._submit()
     assert shown.summary() == 0
-    played.close()
+    fake.close()
     told = capsys.readouterr()
     assert told.err == ""
     assert [line for line in told.out.splitlines() if len(line) > 80] == []
@@ -164,7 +164,7 @@ def test_of_every_case_what_exists_and_every_teams_verdict_fit_80_columns(
 
 
 def test_no_two_teams_jobs_are_on_the_same_hosts(
-    fleet: Played, synthesis: Synthesis, capsys: pytest.CaptureFixture[str]
+    fleet: FakeCloud, synthesis: Synthesis, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shown_of(fleet, synthesis.environment(FLEET))._submit()
     pools = re.findall(r"on node pool (\S+) in", flat(capsys.readouterr().out))
@@ -172,7 +172,7 @@ def test_no_two_teams_jobs_are_on_the_same_hosts(
 
 
 def test_a_team_whose_queue_is_on_hold_is_a_problem_and_the_others_have_their_verdicts(
-    fleet: Played, synthesis: Synthesis, capsys: pytest.CaptureFixture[str]
+    fleet: FakeCloud, synthesis: Synthesis, capsys: pytest.CaptureFixture[str]
 ) -> None:
     api = api_of(fleet)
     (queue,) = [
@@ -191,7 +191,7 @@ def test_a_team_whose_queue_is_on_hold_is_a_problem_and_the_others_have_their_ve
 
 
 def test_warnings_are_told_once_above_and_once_at_the_end(
-    fleet: Played, synthesis: Synthesis, capsys: pytest.CaptureFixture[str]
+    fleet: FakeCloud, synthesis: Synthesis, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wanted = dataclasses.replace(synthesis.environment(FLEET), warnings=("ZONE: may be wrong",))
     shown = shown_of(fleet, wanted)
@@ -225,7 +225,7 @@ but the plan calls for this resource to be destroyed.
     ],
 )
 def test_the_end_names_the_stack_that_failed_and_the_cause(
-    text: str, cause: str, fleet: Played, synthesis: Synthesis, capsys: pytest.CaptureFixture[str]
+    text: str, cause: str, fleet: FakeCloud, synthesis: Synthesis, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shown = shown_of(fleet, synthesis.environment(FLEET))
     shown.failed(Run(code=1, text="", stacks=[Stack(name="foundation", code=1, text=text)]), "the deployment failed")
@@ -254,15 +254,15 @@ def test_a_deployment_that_fails_says_why_and_the_exit_code_is_1(
 @whole
 def test_drift_is_found_by_the_second_deployment(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with world_in(tmp_path / "w") as world:
-        played = show(world)
-        assert played._deploy()
+        fake = show(world)
+        assert fake._deploy()
         world.cloud.change(
             "google_container_node_pool",
             f"{CLUSTER}/nodePools/cpu",
             lambda values: values["autoscaling"][0].update(max_node_count=9),
         )
-        played._deploy_again()
-    assert played.problems[0].startswith("cluster: the second deployment changes something")
+        fake._deploy_again()
+    assert fake.problems[0].startswith("cluster: the second deployment changes something")
     assert "~ max_node_count  = 9 -> 4" in capfd.readouterr().out
 
 

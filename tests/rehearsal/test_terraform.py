@@ -1,4 +1,4 @@
-"""The stand-ins and the state bucket, met by the real Terraform."""
+"""The fake providers and the state bucket, met by the real Terraform."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from environment.services import SERVICES
 from rehearsal.world import Project, World
-from tests.rehearsal.played import CACHE
+from tests.rehearsal.fake import CACHE
 
 pytestmark = [
     pytest.mark.slow,

@@ -6,8 +6,8 @@ import pytest
 
 from environment.tpu import MACHINE_TYPES, UnknownTpuType, slice_for
 from rehearsal.google.tpu import SHAPES, Shape
-from rehearsal.terraform.kind import Refusal
-from tests.rehearsal.played import Played
+from rehearsal.terraform.resource_type import Refusal
+from tests.rehearsal.fake import FakeCloud
 
 TPU = "google_container_node_pool.tpu-0"
 POLICY = {"type": "HIGH_THROUGHPUT", "accelerator_topology": "2x2x2"}
@@ -60,7 +60,7 @@ PLACED = [{"type": "COMPACT", "tpu_topology": "4x4"}]
         ({"queued_provisioning": [{"enabled": True}]}, "Queued provisioning requires autoscaling with a minimum of 0"),
     ],
 )
-def test_a_slice_that_gke_refuses(deployed: Played, changes: dict[str, object], words: str) -> None:
+def test_a_slice_that_gke_refuses(deployed: FakeCloud, changes: dict[str, object], words: str) -> None:
     with pytest.raises(Refusal, match=words):
         deployed.make("google_container_node_pool.two", like=TPU, **({"name": "two"} | changes))
 
@@ -75,7 +75,7 @@ FLEX = {
 }
 
 
-def test_a_flex_start_slice_that_gke_takes(deployed: Played) -> None:
+def test_a_flex_start_slice_that_gke_takes(deployed: FakeCloud) -> None:
     state = deployed.make("google_container_node_pool.flex", like=TPU, **FLEX).state
     assert state is not None
     assert state["node_count"] == 0
@@ -100,12 +100,12 @@ def test_a_flex_start_slice_that_gke_takes(deployed: Played) -> None:
         ),
     ],
 )
-def test_a_flex_start_slice_that_gke_refuses(deployed: Played, changes: dict[str, object], words: str) -> None:
+def test_a_flex_start_slice_that_gke_refuses(deployed: FakeCloud, changes: dict[str, object], words: str) -> None:
     with pytest.raises(Refusal, match=words):
         deployed.make("google_container_node_pool.flex", like=TPU, **(FLEX | changes))
 
 
-def test_a_single_host_pool_has_no_topology_and_any_size(deployed: Played) -> None:
+def test_a_single_host_pool_has_no_topology_and_any_size(deployed: FakeCloud) -> None:
     for count in (1, 3):
         changes = {"placement_policy": None, "node_config__machine_type": "ct6e-standard-1t", "node_count": count}
         deployed.make(f"google_container_node_pool.one-{count}", like=TPU, name=f"one-{count}", **changes)
@@ -129,13 +129,13 @@ def test_a_single_host_pool_has_no_topology_and_any_size(deployed: Played) -> No
     ],
 )
 def test_gke_refuses_to_make_another_slice_of_one_that_exists(
-    deployed: Played, changes: dict[str, object], words: str
+    deployed: FakeCloud, changes: dict[str, object], words: str
 ) -> None:
     with pytest.raises(Refusal, match=words):
         deployed.change(TPU, **changes)
 
 
-def test_a_topology_that_is_updated_never_reaches_gke(deployed: Played) -> None:
+def test_a_topology_that_is_updated_never_reaches_gke(deployed: FakeCloud) -> None:
     cube = {
         "node_config__machine_type": "ct5p-hightpu-4t",
         "node_config__disk_type": "pd-balanced",
@@ -147,14 +147,14 @@ def test_a_topology_that_is_updated_never_reaches_gke(deployed: Played) -> None:
     assert state["placement_policy"][0]["tpu_topology"] == "4x4x8"
 
 
-def test_an_autoscaled_slice_that_is_away_may_come_back_for_good(deployed: Played) -> None:
+def test_an_autoscaled_slice_that_is_away_may_come_back_for_good(deployed: FakeCloud) -> None:
     autoscaled = {"node_count": None, "autoscaling": [{"min_node_count": 0, "max_node_count": 4}]}
     deployed.make("google_container_node_pool.two", like=TPU, name="two", **autoscaled)
     state = deployed.change("google_container_node_pool.two", autoscaling=None, node_count=4)
     assert state["node_count"] == 4
 
 
-def test_ironwood_takes_a_workload_policy_for_its_topology(deployed: Played) -> None:
+def test_ironwood_takes_a_workload_policy_for_its_topology(deployed: FakeCloud) -> None:
     ironwood = {
         "name": "ironwood",
         "node_count": 2,
@@ -180,7 +180,7 @@ def test_ironwood_takes_a_workload_policy_for_its_topology(deployed: Played) -> 
         deployed.make("google_container_node_pool.x", like=address, name="x", placement_policy__type="COMPACT")
 
 
-def test_gke_adds_labels_of_its_own_and_says_when_machines_go_back(deployed: Played) -> None:
+def test_gke_adds_labels_of_its_own_and_says_when_machines_go_back(deployed: FakeCloud) -> None:
     deployed.make("google_container_node_pool.flex", like=TPU, **FLEX)
     found = deployed.read("google_container_node_pool.flex")
     assert found is not None
@@ -188,7 +188,7 @@ def test_gke_adds_labels_of_its_own_and_says_when_machines_go_back(deployed: Pla
     assert found["node_config"][0]["labels"].keys() > {"tpuenv/pool-group"}
 
 
-def test_gke_taints_tpu_hosts_by_itself(deployed: Played) -> None:
+def test_gke_taints_tpu_hosts_by_itself(deployed: FakeCloud) -> None:
     state = deployed.resources[TPU].state
     assert state is not None
     taint = {"key": "google.com/tpu", "value": "present", "effect": "NO_SCHEDULE"}

@@ -16,9 +16,9 @@ import pytest
 
 from environment.services import SERVICES
 from rehearsal import processes
-from rehearsal.own_folder import CannotStart
+from rehearsal.work_folder import CannotStart
 from rehearsal.world import Lost, Project, World
-from tests.rehearsal.played import CACHE, ROOT
+from tests.rehearsal.fake import CACHE, ROOT
 
 needs_terraform = pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on the PATH")
 
@@ -68,7 +68,7 @@ def test_credentials_of_the_process_do_not_reach_the_tools(tmp_path: Path, monke
 
 
 @needs_terraform
-def test_a_real_terraform_in_the_same_tree_does_not_meet_the_stand_ins(tmp_path: Path) -> None:
+def test_a_real_terraform_in_the_same_tree_does_not_meet_the_providers(tmp_path: Path) -> None:
     """No lock file, no plugin, no mirror is left for it: it would go to the registry, which the empty configuration
     forbids.
     """

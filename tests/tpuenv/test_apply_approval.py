@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal import web
+from rehearsal import http_server
 from rehearsal.cloud import Cloud
 from rehearsal.cloudbuild import builds
 from rehearsal.cloudbuild.triggers import TRIGGER
@@ -26,7 +26,7 @@ DEPLOYER = "tpu-deploy@my-project.iam.gserviceaccount.com"
 def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """With one trigger that wants an approval, and the variables that make the clients meet it."""
     played = Cloud(tmp_path / "cloud.db")
-    server, address = web.start(answers(played))
+    server, address = http_server.start(answers(played))
     monkeypatch.setenv("GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT", f"{address}/v1/")
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", token_of(""))
     attributes = {

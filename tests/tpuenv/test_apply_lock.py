@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal import web
+from rehearsal import http_server
 from rehearsal.cloud import Cloud
 from rehearsal.google.cloud_storage_api import BUCKET
 from rehearsal.google.identity import token_of
@@ -44,7 +44,7 @@ class Place:
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     cloud, said = Cloud(tmp_path / "cloud.db"), list[str]()
     cloud.put(BUCKET, STATES, {"name": STATES, "project": "my-project", "location": "us-east5"})
-    server, address = web.start(answers(cloud))
+    server, address = http_server.start(answers(cloud))
     monkeypatch.setenv("GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", f"{address}/storage/v1/")
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", token_of(""))
     patience = Patience(poll=0.01, line=0.02)

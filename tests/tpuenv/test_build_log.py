@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rehearsal.builds import Ran
+from rehearsal.cloud_build import Ran
 from rehearsal.cloudbuild.builds import Build
 from rehearsal.cloudbuild.config import Step
 from rehearsal.cloudbuild.steps import Done
@@ -72,8 +72,8 @@ def test_the_cause_is_the_failed_step_s_own_words(said: str, words: str) -> None
 
 def test_a_build_that_said_nothing_is_told_by_how_it_ended() -> None:
     assert cause(ran("")) == WHY
-    refused = Ran(build=BUILD, steps=(), why="plan.yaml:3: queueTtl: is not played\nplan.yaml:4: more", log="")
-    assert cause(refused) == "plan.yaml:3: queueTtl: is not played plan.yaml:4: more"
+    refused = Ran(build=BUILD, steps=(), why="plan.yaml:3: queueTtl: is not supported\nplan.yaml:4: more", log="")
+    assert cause(refused) == "plan.yaml:3: queueTtl: is not supported plan.yaml:4: more"
 
 
 def test_what_was_expected_is_told_as_it_was_said() -> None:

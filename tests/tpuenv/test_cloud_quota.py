@@ -12,7 +12,7 @@ import requests
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from rehearsal import web
+from rehearsal import http_server
 from rehearsal.cloud import Cloud
 from rehearsal.google.cloud_storage_api import BUCKET
 from rehearsal.google.identity import PROJECT_MEMBER, token_of
@@ -93,7 +93,7 @@ def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     cloud.put("google_storage_bucket_iam_member", "plans/user", grant)
     grant = {"project": "my-project", "role": "roles/serviceusage.serviceUsageConsumer", "member": f"{member}.other"}
     cloud.put(PROJECT_MEMBER, "my-project/consumer", grant)
-    server, url = web.start(answers(cloud))
+    server, url = http_server.start(answers(cloud))
     monkeypatch.setenv("GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", f"{url}/storage/v1/")
     yield url
     server.shutdown()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal import web
+from rehearsal import http_server
 from rehearsal.cloud import Cloud
 from rehearsal.google.cloud_storage_api import BUCKET
 from rehearsal.google.identity import token_of
@@ -33,7 +33,7 @@ def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """With a bucket "plans"."""
     played = Cloud(tmp_path / "cloud.db")
     played.put(BUCKET, "plans", {"name": "plans", "project": "my-project", "location": "us-east5"})
-    server, address = web.start(answers(played))
+    server, address = http_server.start(answers(played))
     monkeypatch.setenv("GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", f"{address}/storage/v1/")
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", token_of(""))
     yield played

@@ -16,7 +16,7 @@ import yaml
 
 import environment
 from environment.project import ROOT
-from rehearsal import web
+from rehearsal import http_server
 from rehearsal.cloudbuild.builds import BUILD
 from tests.bucket_ground import STATES, Ground, ground_in
 from tpuenv.commands import recover
@@ -232,7 +232,7 @@ def test_what_is_no_id_of_a_build_is_not_asked_for(
 def test_an_answer_that_nobody_understands_is_nothing_to_go_by(
     ground: Ground, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], answer: str, status: int
 ) -> None:
-    server, address = web.start(lambda _: web.Response(status=status, body=answer.encode()))
+    server, address = http_server.start(lambda _: http_server.Response(status=status, body=answer.encode()))
     monkeypatch.setenv("GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT", f"{address}/v1/")
     lock_environment(ground, info="commit c0ffee, build b-1")
     hasty = replace(recovery(ground), clients=replace(ground.clients, patience=Patience(again=0.2, poll=0.01)))

@@ -16,7 +16,7 @@ from tpuenv.rehearsals.session import PROTECTED, UNPROTECTED, Parts, add_options
 from tpuenv.terminal.progress import Progress
 
 if TYPE_CHECKING:
-    from rehearsal.builds import CloudBuild, Ran
+    from rehearsal.cloud_build import CloudBuild, Ran
     from rehearsal.cloudbuild.builds import Build
     from rehearsal.world import World
 
@@ -72,7 +72,7 @@ class Pipeline(Parts):
     def __init__(
         self, world: World, environment: Environment, changed: Mapping[str, str], *, verbose: bool = False
     ) -> None:
-        from rehearsal.builds import CloudBuild
+        from rehearsal.cloud_build import CloudBuild
         from rehearsal.cloudbuild.images import Images
 
         super().__init__(world, environment)

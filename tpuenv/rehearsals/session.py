@@ -67,7 +67,7 @@ def world_for(environment: Environment, folder: Path, settings: Mapping[str, str
 
     Raises Failed when it cannot start, or is lost while something is played in it.
     """
-    from rehearsal.own_folder import CannotStart
+    from rehearsal.work_folder import CannotStart
     from rehearsal.world import Lost, Project, World
 
     played = Project(

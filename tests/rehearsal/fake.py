@@ -1,4 +1,4 @@
-"""A small Terraform in this process: it applies the product's own stacks through the stand-ins, so that a rule's test
+"""A small Terraform in this process: it applies the product's own stacks through fake providers, so that a rule's test
 takes milliseconds.
 
 It evaluates references and proposes what Terraform would propose.
@@ -17,14 +17,14 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from rehearsal import web
+from rehearsal import http_server
 from rehearsal.cloud import Cloud
 from rehearsal.google.identity import token_of
 from rehearsal.google.project import make_project
 from rehearsal.serve import answers, provider, schemas_of
 from rehearsal.terraform import planning, values
-from rehearsal.terraform.kind import Client, Kind, Place
 from rehearsal.terraform.provider import Provider, Schemas
+from rehearsal.terraform.resource_type import Client, Place, ResourceType
 from rehearsal.terraform.schemas import Block
 from rehearsal.terraform.values import Value
 from tests.rehearsal.proposals import complete, proposed
@@ -55,8 +55,8 @@ class Resource:
 
 
 @dataclass
-class Played:
-    """A cloud in `folder`, the three stand-ins in front of it, and what has been applied."""
+class FakeCloud:
+    """A cloud in `folder`, the three fake providers in front of it, and what has been applied."""
 
     folder: Path
     project: str = "my-project"
@@ -81,7 +81,7 @@ class Played:
     def place(self) -> Place:
         """With the address of a server that runs from now on; most tests do without."""
         if self._web is None:
-            self._web, address = web.start(answers(self.cloud))
+            self._web, address = http_server.start(answers(self.cloud))
             self._place = Place(folder=self.folder, address=address)
         return self._place
 
@@ -91,11 +91,11 @@ class Played:
             self._web.server_close()
         self.cloud.close()
 
-    def copy(self, folder: Path) -> Played:
+    def copy(self, folder: Path) -> FakeCloud:
         """The same world in another folder."""
         shutil.copytree(self.folder, folder, symlinks=True)
         resources, sources, settings = copy.deepcopy((self.resources, self.sources, self.settings))
-        return Played(folder=folder, resources=resources, sources=sources, settings=settings)
+        return FakeCloud(folder=folder, resources=resources, sources=sources, settings=settings)
 
     def act_as(self, account: str) -> None:
         """From now on every provider has the token of that service account."""
@@ -168,12 +168,12 @@ class Played:
         place = self.place if name == "helm" else self._place
         return Client(cloud=self.cloud, settings=settings, account=self.account, place=place, warn=self.warnings.append)
 
-    def _parts(self, item: Resource) -> tuple[Client, Kind, Block, Provider]:
+    def _parts(self, item: Resource) -> tuple[Client, ResourceType, Block, Provider]:
         found = self.provider(item.type_)
         client = self._client(item.type_)
         if item.google and item.type_.startswith("google_"):
             client = dataclasses.replace(client, settings=item.google)
-        return client, found.kinds[item.type_], found.schemas.resources[item.type_], found
+        return client, found.resource_types[item.type_], found.schemas.resources[item.type_], found
 
     def apply(self, item: Resource, *, ignoring: bool = False) -> dict[str, Value]:
         """Create the resource, or update or replace it; the new state. What its lifecycle ignores counts if not
@@ -244,7 +244,7 @@ class Played:
         return item
 
     def destroy(self, item: Resource | str) -> None:
-        """Delete through the stand-in, as the last part of `terraform destroy`."""
+        """Delete through the fake provider, as the last part of `terraform destroy`."""
         item = self.resources[item] if isinstance(item, str) else item
         if item.type_ != "terraform_data" and item.state is not None:
             client, kind, block, _ = self._parts(item)

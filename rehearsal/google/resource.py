@@ -13,8 +13,8 @@ from typing import Any
 from rehearsal.cloud import Attributes
 from rehearsal.google import identity
 from rehearsal.terraform import planning
-from rehearsal.terraform.kind import Client, Refusal
 from rehearsal.terraform.provider_facts import facts_of
+from rehearsal.terraform.resource_type import Client, Refusal
 from rehearsal.terraform.schemas import Block
 from rehearsal.terraform.values import UNKNOWN, Unknown, is_known, known_part
 
@@ -68,7 +68,7 @@ def nothing(_: Change) -> Attributes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GoogleKind:
+class GoogleResource:
     """A Google resource type, declared rather than programmed.
 
     path         its full name, with {attribute} in it; also its Terraform id and the form that import takes. With

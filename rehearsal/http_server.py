@@ -1,4 +1,4 @@
-"""One HTTP server on this machine, on a free port, for everything of the played cloud that is spoken to over HTTP."""
+"""One HTTP server on this machine, on a free port, for everything of the fake cloud that is spoken to over HTTP."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Client:
     warn: Callable[[str], None] = lambda _: None
 
 
-class Kind(Protocol):
+class ResourceType(Protocol):
     """One resource type.
 
     All values are Terraform's: dicts by attribute name, lists of blocks. Each call raises `Refusal` to say no.
@@ -97,7 +97,7 @@ class Kind(Protocol):
         ...
 
 
-class Source(Protocol):
+class DataSource(Protocol):
     """One data source."""
 
     @property
