@@ -17,9 +17,9 @@ FOLDER = "TPUENV_FOLDER"
 # PROJECT_ID in the vars.env that comes with the project.
 EXAMPLE = "my-project"
 
-# Where Terraform keeps the state, if not at Google: only a rehearsal sets it.
+# The variable with the endpoint of Cloud Storage, where it is not Google's: only a rehearsal and tests set it.
 # https://developer.hashicorp.com/terraform/language/backend/gcs
-_PLAYED = "GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT"
+STORAGE_ENDPOINT = "GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT"
 
 
 def folder() -> Path:
@@ -43,7 +43,7 @@ def wanted() -> environment.Environment:
 def real() -> environment.Environment:
     """What is `wanted`, for a command that goes to Google Cloud: not the example's project, unless it is played."""
     found = wanted()
-    if found.settings.project_id == EXAMPLE and not os.environ.get(_PLAYED):
+    if found.settings.project_id == EXAMPLE and not os.environ.get(STORAGE_ENDPOINT):
         raise environment.Refused(
             (f"PROJECT_ID: '{EXAMPLE}' is the example's; set it in vars.env to the id of your Google Cloud project",)
         )

@@ -18,8 +18,7 @@ from rehearsal.serve import answers
 from tests.loading import loaded
 from tpuenv.failure import Failed
 from tpuenv.google.clients import Clients, Patience, connect
-from tpuenv.state import environment_lock
-from tpuenv.state.environment_lock import Locked, held, holder, release
+from tpuenv.state.locks import Locked, hold_lock, lock_name, read_lock, release_lock, run_info
 
 NAMES = loaded().names
 STATES = NAMES.state_bucket
@@ -56,7 +55,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
 
 
 def test_it_is_held_inside_with_the_fields_of_terraforms_own_and_gone_after(place: Place) -> None:
-    with held(place.clients, NAMES, operation="apply", info="commit c", wait=0):
+    with hold_lock(place.clients, NAMES, operation="apply", info="commit c", wait=0):
         lock = place.lock
         assert lock is not None
         assert {"ID", "Operation", "Info", "Who", "Created", "Path"} <= lock.keys()
@@ -67,23 +66,23 @@ def test_it_is_held_inside_with_the_fields_of_terraforms_own_and_gone_after(plac
 
 def test_a_run_is_told_by_its_commit_and_in_a_build_by_the_builds_id(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BUILD_ID", raising=False)
-    assert environment_lock.info("c") == "commit c"
+    assert run_info("c") == "commit c"
     monkeypatch.setenv("BUILD_ID", "b-1")
-    assert environment_lock.info("c") == "commit c, build b-1"
+    assert run_info("c") == "commit c, build b-1"
 
 
 @pytest.mark.parametrize("leaving", [SystemExit(143), KeyboardInterrupt(), Failed("no")])
 def test_it_is_gone_however_the_run_ends(place: Place, leaving: BaseException) -> None:
-    with pytest.raises(type(leaving)), held(place.clients, NAMES, operation="apply", info="", wait=0):
+    with pytest.raises(type(leaving)), hold_lock(place.clients, NAMES, operation="apply", info="", wait=0):
         raise leaving
     assert place.lock is None
 
 
 def test_a_second_run_waits_saying_for_whom_and_goes_no_further_than_its_limit(place: Place) -> None:
     with (
-        held(place.clients, NAMES, operation="apply", info="commit c", wait=0),
-        pytest.raises(Locked, match=r"held by .*@.*, apply since .*\(commit c\); waited"),
-        held(place.clients, NAMES, operation="destroy", info="", wait=1),
+        hold_lock(place.clients, NAMES, operation="apply", info="commit c", wait=0),
+        pytest.raises(Locked, match=r"held by .*@.*, apply, since .*; commit c\. Waited"),
+        hold_lock(place.clients, NAMES, operation="destroy", info="", wait=1),
     ):
         raise AssertionError("two at a time")
     assert len(place.said) > 1
@@ -93,31 +92,31 @@ def test_a_second_run_waits_saying_for_whom_and_goes_no_further_than_its_limit(p
 
 def test_a_lock_that_somebody_else_took_meanwhile_is_left_alone(place: Place) -> None:
     other = {"ID": "other", "Who": "somebody"}
-    with held(place.clients, NAMES, operation="apply", info="", wait=0):
+    with hold_lock(place.clients, NAMES, operation="apply", info="", wait=0):
         place.put(json.dumps(other).encode())
     assert place.lock == other
 
 
 def test_only_that_lock_is_released_and_no_later_one(place: Place) -> None:
     place.put(b'{"ID": "first"}')
-    first = holder(place.clients, NAMES)
+    first = read_lock(place.clients, NAMES)
     assert first is not None
     place.put(b'{"ID": "second"}')
-    assert not release(place.clients, NAMES, first)
+    assert not release_lock(place.clients, NAMES, first)
     assert place.lock == {"ID": "second"}
-    second = holder(place.clients, NAMES)
+    second = read_lock(place.clients, NAMES)
     assert second is not None
-    assert release(place.clients, NAMES, second)
+    assert release_lock(place.clients, NAMES, second)
     assert place.lock is None
-    assert not release(place.clients, NAMES, second)
+    assert not release_lock(place.clients, NAMES, second)
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b"[]", b"{}", b'{"Who": null}'])
 def test_a_lock_that_cannot_be_read_is_a_lock(place: Place, content: bytes) -> None:
     place.put(content)
     with (
-        pytest.raises(Locked, match=r"held by somebody, an unknown operation since an unknown time"),
-        held(place.clients, NAMES, operation="apply", info="", wait=0),
+        pytest.raises(Locked, match=r"held by somebody, an unknown operation, since an unknown time"),
+        hold_lock(place.clients, NAMES, operation="apply", info="", wait=0),
     ):
         pass
 
@@ -126,7 +125,7 @@ def test_a_state_bucket_that_is_gone_is_told(place: Place) -> None:
     place.cloud.delete(BUCKET, STATES)
     with (
         pytest.raises(Failed, match=rf"No state bucket: gs://{STATES}"),
-        held(place.clients, NAMES, operation="apply", info="", wait=0),
+        hold_lock(place.clients, NAMES, operation="apply", info="", wait=0),
     ):
         pass
 
@@ -134,7 +133,7 @@ def test_a_state_bucket_that_is_gone_is_told(place: Place) -> None:
 def test_another_environment_of_the_project_is_not_waited_for(place: Place) -> None:
     other = loaded(RESOURCE_PREFIX="two", TF_STATE_BUCKET=STATES).names
     with (
-        held(place.clients, NAMES, operation="apply", info="", wait=0),
-        held(place.clients, other, operation="apply", info="", wait=0),
+        hold_lock(place.clients, NAMES, operation="apply", info="", wait=0),
+        hold_lock(place.clients, other, operation="apply", info="", wait=0),
     ):
-        assert environment_lock.object_name(other) == "two/deploy.lock"
+        assert lock_name(other) == "two/deploy.lock"

@@ -17,7 +17,7 @@ from tpuenv.failure import Failed
 from tpuenv.main import main
 from tpuenv.review.changes import Change, Changes, read
 from tpuenv.review.comparison import Verdict, by_hand, differences, verdict
-from tpuenv.review.records import Folder, Record, parse
+from tpuenv.review.records import Record, RecordFolder, parse
 
 NEW = {"name": "a", "size": 1, "labels": {"team": "x"}}
 HALF_MADE = {"action_reason": "replace_because_tainted", "actions": ("delete", "create")}
@@ -290,7 +290,7 @@ def test_a_record_that_is_none_is_told_with_its_place(tmp_path: Path, text: str,
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "s.json").write_text(text)
     with pytest.raises(Failed, match=rf"s\.json: .*{told}"):
-        Folder(folder=tmp_path).read("d", "s")
+        RecordFolder(folder=tmp_path).read("d", "s")
 
 
 def test_a_record_of_an_older_version_is_one_that_no_apply_has_begun() -> None:
@@ -301,7 +301,7 @@ def test_a_record_of_an_older_version_is_one_that_no_apply_has_begun() -> None:
 
 
 def test_a_record_takes_the_place_of_an_older_one_whole(tmp_path: Path) -> None:
-    kept = Folder(folder=tmp_path / "new")
+    kept = RecordFolder(folder=tmp_path / "new")
     assert kept.read("d", "s") is None
     for commit in ("one", "two"):
         resource = Change(address="a.b", action="delete")

@@ -225,7 +225,7 @@ def test_two_at_a_time_come_one_after_the_other(cloud: Cloud) -> None:
     assert sorted("Apply complete!" in text for text in texts) == [False, True]
     second = next(text for text in texts if "Apply complete!" not in text)
     assert "foundation: no changes" in second
-    assert "Environment tpu is held by" in second
+    assert "the environment is held by" in second
     assert cloud.locks == []
 
 
@@ -233,7 +233,7 @@ def test_who_waits_too_long_is_told_for_whom(cloud: Cloud) -> None:
     holder = {"ID": "1", "Operation": "apply", "Who": "builder@host", "Created": "2026-01-01T00:00:00Z"}
     cloud.world.cloud.put_blob(STATES, LOCK, json.dumps(holder).encode(), {}, keep_old=False)
     assert cloud.apply("foundation", "--wait", "1s") == 1
-    assert "Locked: environment tpu is held by builder@host, apply since 2026-01-01T00:00:00Z; waited" in cloud.text
+    assert "Locked: the environment is held by builder@host, apply, since 2026-01-01T00:00:00Z" in cloud.text
     assert "tpuenv recover" in cloud.text
     assert cloud.locks == [LOCK]
 
@@ -324,6 +324,6 @@ def test_after_a_kill_the_next_run_stops_and_names_the_lock_and_what_nobody_owns
     assert cloud.locks == ["tpu/deploy.lock", "tpu/foundation/default.tflock"]
 
     assert cloud.apply("foundation", "--wait", "1s") == 1
-    assert "Locked: environment tpu is held by" in cloud.text
+    assert "Locked: the environment is held by" in cloud.text
     assert "the state of foundation is held by" in cloud.text
     assert "tpu-network" in cloud.text

@@ -40,30 +40,30 @@ def test_the_locks_of_this_environment_are_found_and_no_others(ground: Ground) -
     ground.lock(stack="queues/below")
     ground.write("deploy.lock", b'{"Who": "builder@worker", "Operation": "apply"}')
     ground.cloud.put_blob(STATES, "lab/queues/default.tflock", b"{}", {}, keep_old=True)
-    whole, queues = locks.held(ground.clients, ground.names)
+    whole, queues = locks.read_locks(ground.clients, ground.names)
     assert str(whole) == "the environment is held by builder@worker, apply, since an unknown time"
     assert str(queues).startswith("the state of queues is held by ada@far-away, apply, since 2020-01-01T00:00:00")
-    assert (whole.younger(1), queues.younger(600)) == (True, False), "one that does not say when counts as new"
+    assert (whole.is_younger(1), queues.is_younger(600)) == (True, False), "one that does not say when counts as new"
 
 
 def test_a_lock_that_was_taken_anew_meanwhile_is_not_released(ground: Ground) -> None:
     ground.lock()
-    (first,) = locks.held(ground.clients, ground.names)
+    (first,) = locks.read_locks(ground.clients, ground.names)
     ground.lock("bob@elsewhere")
-    assert not locks.release(ground.clients, ground.names, first)
-    (second,) = locks.held(ground.clients, ground.names)
-    assert locks.release(ground.clients, ground.names, second)
+    assert not locks.release_lock(ground.clients, ground.names, first)
+    (second,) = locks.read_locks(ground.clients, ground.names)
+    assert locks.release_lock(ground.clients, ground.names, second)
     assert not ground.locked
 
 
 def test_a_lock_is_young_for_some_minutes(ground: Ground) -> None:
-    with locks.taken(ground.clients, ground.names, "queues", operation="test"):
-        (lock,) = locks.held(ground.clients, ground.names)
-        assert lock.younger(600)
-        assert not lock.younger(0)
-        assert lock.here
-        assert lock.ours
-        again = locks.taken(ground.clients, ground.names, "queues", operation="test")
+    with locks.hold_lock(ground.clients, ground.names, "queues", operation="test"):
+        (lock,) = locks.read_locks(ground.clients, ground.names)
+        assert lock.is_younger(600)
+        assert not lock.is_younger(0)
+        assert lock.on_this_machine
+        assert lock.by_this_user
+        again = locks.hold_lock(ground.clients, ground.names, "queues", operation="test")
         with pytest.raises(Failed, match="Locked: the state of queues"), again:
             pass
     assert not ground.locked
@@ -92,8 +92,8 @@ def test_a_terraform_at_work_on_the_locked_state_is_seen(
     backend = {"gcs": {"bucket": STATES, "prefix": prefix}}
     (process / "cwd" / "cdk.tf.json").write_text(json.dumps({"terraform": {"backend": backend}}))
     ground.lock(who.replace("HERE", socket.gethostname()))
-    (lock,) = locks.held(ground.clients, ground.names)
-    assert locks.living(lock, ground.names, processes=ground.folder / "proc") == ([42] if seen else [])
+    (lock,) = locks.read_locks(ground.clients, ground.names)
+    assert locks.running_processes(lock, ground.names, proc=ground.folder / "proc") == ([42] if seen else [])
 
 
 def test_the_holder_of_the_environments_lock_is_seen_by_its_process(ground: Ground) -> None:
@@ -104,8 +104,8 @@ def test_the_holder_of_the_environments_lock_is_seen_by_its_process(ground: Grou
     for pid, seen in {42: [42], 43: [], 44: []}.items():
         fields = {"Who": f"ada@{socket.gethostname()}", "Process": pid}
         ground.write("deploy.lock", json.dumps(fields).encode())
-        (lock,) = locks.held(ground.clients, ground.names)
-        assert locks.living(lock, ground.names, processes=ground.folder / "proc") == seen
+        (lock,) = locks.read_locks(ground.clients, ground.names)
+        assert locks.running_processes(lock, ground.names, proc=ground.folder / "proc") == seen
 
 
 def recovery(ground: Ground, *options: str, stacks: tuple[str, ...] = ()) -> Recovery:

@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         )
     # Not before the settings are known to be good: Google's libraries take a second to load.
     from tpuenv.google.clients import connect
-    from tpuenv.state import environment_lock
+    from tpuenv.state.locks import Locked, hold_lock, run_info
 
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(128 + signal.SIGTERM))
     clients = connect(wanted.settings.project_id)
@@ -101,11 +101,11 @@ def run(args: argparse.Namespace) -> int:
         trigger=args.ask,
         lock_timeout=args.lock_timeout,
     )
-    info = environment_lock.info(work.commit)
+    info = run_info(work.commit)
     try:
-        with environment_lock.held(clients, wanted.names, operation="apply", info=info, wait=args.wait):
+        with hold_lock(clients, wanted.names, operation="apply", info=info, wait=args.wait):
             return work.run()
-    except environment_lock.Locked as locked:
+    except Locked as locked:
         raise Failed(f"{locked}\n\n{advice.found(wanted, work.stacks)}") from locked
 
 
@@ -154,7 +154,7 @@ class Apply:
         found = verdict(
             reviewed,
             planned.changes,
-            unfinished=apply_marks.digest(self.clients, names, stack.name) == self.key,
+            unfinished=apply_marks.unfinished(self.clients, names, stack.name) == self.key,
         )
         if found.ask:
             place = self.store.write(record(planned, self.key, self.commit))

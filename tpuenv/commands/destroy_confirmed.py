@@ -16,7 +16,8 @@ from tpuenv.google.clients import connect
 from tpuenv.recovery import advice, before_destroy
 from tpuenv.review import records
 from tpuenv.review.plans import PIPELINE, chosen, initialize
-from tpuenv.state import apply_marks, environment_lock
+from tpuenv.state import apply_marks
+from tpuenv.state.locks import hold_lock, run_info
 from tpuenv.terraform.stack import Stack, Terraform, synthesize
 
 _FOUNDATION = "foundation"
@@ -40,8 +41,8 @@ def run(args: argparse.Namespace) -> int:
     os.environ["DESTROY_DATA"] = "true" if args.foundation == "destroy" else "false"
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(128 + signal.SIGTERM))
     clients = connect(wanted.settings.project_id)
-    info = environment_lock.info(records.commit())
-    with environment_lock.held(clients, wanted.names, operation="destroy", info=info, wait=args.wait):
+    info = run_info(records.commit())
+    with hold_lock(clients, wanted.names, operation="destroy", info=info, wait=args.wait):
         stacks = _wanted(synthesize(args.output.absolute()), args.stacks, foundation=args.foundation == "destroy")
         before_destroy.refuse(clients, wanted.names, stacks)
         for stack in reversed(stacks):

@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         return _restore(clients, names, args)
     stacks = [args.stack] if args.stack else states.stacks(clients, names)
     for stack in stacks:
-        _show(stack, states.versions(clients, names, stack))
+        _show(stack, states.read_versions(clients, names, stack))
     if not stacks:
         print(f"gs://{names.state_bucket}/{names.state_prefix}/ holds no state yet.")
     return 0
@@ -96,13 +96,13 @@ def _show(stack: str, found: list[Version]) -> None:
 def _restore(clients: Clients, names: Names, args: argparse.Namespace) -> int:
     from tpuenv.state import versions as states
 
-    found = states.versions(clients, names, args.stack)
+    found = states.read_versions(clients, names, args.stack)
     version = next((each for each in found if each.generation == args.generation), None)
     if version is None:
         raise Failed(
             f"{args.stack}: no version {args.generation} is kept; `tpuenv state versions {args.stack}` shows which are"
         )
-    present = next((each for each in found if each.live), None)
+    present = states.live_version(found)
     if present is version:
         print(f"{args.stack}: version {version.generation} is the present one.")
         return 0
@@ -113,7 +113,7 @@ def _restore(clients: Clients, names: Names, args: argparse.Namespace) -> int:
         if not asked(f"Put version {version.generation} in the place of the present state?"):
             print("Nothing was changed.")
             return 1
-    serial = states.restore(clients, names, args.stack, version, another_lineage=args.another_lineage)
+    serial = states.replace(clients, names, args.stack, version.content, another_lineage=args.another_lineage)
     print(f"Restored as serial {serial}; the state that was there is kept as an old version.")
     print(f"Next: tpuenv recover {args.stack}, which imports what this state does not know of")
     return 0

@@ -1,17 +1,16 @@
-"""Where Google's services are: at Google, unless the variables that Terraform's providers read name other places."""
+"""The endpoints of Google's services: Google's own, or those of the variables that Terraform's providers read."""
 
 from __future__ import annotations
 
 import os
 import re
 
-# https://developer.hashicorp.com/terraform/language/backend/gcs
-_STORAGE = "GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT"
+from environment.project import STORAGE_ENDPOINT
 
 # By the end of a service's host name: Vertex AI has one for each region.
 # https://registry.terraform.io/providers/hashicorp/google/latest/docs/guides/provider_reference#custom_endpoint
 _VARIABLES = {
-    "storage.googleapis.com": _STORAGE,
+    "storage.googleapis.com": STORAGE_ENDPOINT,
     "aiplatform.googleapis.com": "GOOGLE_VERTEX_AI_CUSTOM_ENDPOINT",
     "cloudbuild.googleapis.com": "GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT",
 }
@@ -23,10 +22,10 @@ def url(host: str) -> str:
     The variables hold it together with the API's version: "http://127.0.0.1:8080/storage/v1/".
     """
     variable = next((name for end, name in _VARIABLES.items() if host.endswith(end)), "")
-    found = os.environ.get(variable, "") if variable else ""
-    return re.sub(r"(/storage)?(/v[0-9][a-z0-9]*)?/*$", "", found) or f"https://{host}"
+    endpoint = os.environ.get(variable, "") if variable else ""
+    return re.sub(r"(/storage)?(/v[0-9][a-z0-9]*)?/*$", "", endpoint) or f"https://{host}"
 
 
 def storage() -> dict[str, str]:
     """The options of Cloud Storage's client."""
-    return {"api_endpoint": url("storage.googleapis.com")} if os.environ.get(_STORAGE) else {}
+    return {"api_endpoint": url("storage.googleapis.com")} if os.environ.get(STORAGE_ENDPOINT) else {}

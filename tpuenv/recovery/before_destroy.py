@@ -31,11 +31,16 @@ def refuse(clients: Clients, names: Names, stacks: Sequence[Stack]) -> None:
 
 
 def _left(clients: Clients, names: Names, stack: Stack) -> list[str]:
-    found = versions.versions(clients, names, stack.name)
-    live = next((version for version in found if version.live), None)
+    found = versions.read_versions(clients, names, stack.name)
+    live = versions.live_version(found)
     if live is not None and live.state is None:
         return [f"{stack.name}: its state is damaged: {live.problem}"]
-    if live is not None and live.state is not None and live.state.owned and versions.beside(found, live) is None:
+    if (
+        live is not None
+        and live.state is not None
+        and live.state.owned
+        and versions.of_other_lineage(found, live) is None
+    ):
         return []  # Terraform destroys what it owns
     print(f"{stack.name}: its state does not say what exists; looking for it", flush=True)
     dialog = Dialog(answer=lambda _question: False, careful=True)
@@ -51,7 +56,7 @@ def _left(clients: Clients, names: Names, stack: Stack) -> list[str]:
 
 def _doubtful(found: Sequence[Version], live: Version | None, lines: list[str]) -> list[str]:
     """What cannot be told stands in the way, unless the state says that Terraform destroyed all of it before."""
-    if live is None or versions.last_good(found) is not live or not _emptied(found):
+    if live is None or versions.last_whole(found) is not live or not _emptied(found):
         return lines
     for line in lines:
         print(f"  {line}", flush=True)

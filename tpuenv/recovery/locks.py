@@ -29,7 +29,7 @@ class HeldLocks:
         """Shows the locks of these stacks and of the environment, "", and gives those that were not released."""
         print("Locks", flush=True)
         names = self.environment.names
-        held = [lock for lock in locks.held(self.clients, names) if lock.stack in ("", *stacks)]
+        held = [lock for lock in locks.read_locks(self.clients, names) if lock.stack in ("", *stacks)]
         if not held:
             print("  none is held")
         # The environment's lock comes first and names the build. Terraform's, which that build holds too, only say who.
@@ -40,9 +40,9 @@ class HeldLocks:
             self.dialog.say(f"  {lock}")
             build = self._build(lock)
             at_work = self._at_work(lock, build) or working.get(lock.who, "")
-            if build.at_work and lock.who != locks.SOMEBODY:
+            if build.at_work and lock.who != locks.UNKNOWN_HOLDER:
                 working[lock.who] = at_work
-            elif build.over and lock.who != locks.SOMEBODY:
+            elif build.over and lock.who != locks.UNKNOWN_HOLDER:
                 gone.add(lock.who)
             if not self._released(lock, at_work, doubtful=self._doubtful(lock, build, held, gone)):
                 kept.add(lock.stack)
@@ -65,7 +65,7 @@ class HeldLocks:
 
     def _at_work(self, lock: Lock, build: builds.Known) -> str:
         """Who works with the lock as far as that can be seen, or ""."""
-        if processes := locks.living(lock, self.environment.names):
+        if processes := locks.running_processes(lock, self.environment.names):
             print(f"    At work on this machine: process {', '.join(map(str, processes))}")
             return f"process {processes[0]}"
         return f"build {build.id_}" if build.at_work else ""
@@ -75,10 +75,10 @@ class HeldLocks:
 
         Whoever holds the environment's own lock takes one stack's after the other.
         """
-        if lock.here or lock.who in gone or build.over:
+        if lock.on_this_machine or lock.who in gone or build.over:
             return False
         same = held if not lock.stack else [lock]
-        return any(not each.here and each.younger(self.stale_after) for each in same)
+        return any(not each.on_this_machine and each.is_younger(self.stale_after) for each in same)
 
     def _released(self, lock: Lock, at_work: str, *, doubtful: bool) -> bool:
         if doubtful and not at_work:
@@ -95,6 +95,6 @@ class HeldLocks:
         if not self.dialog.ask("Release it?"):
             self.dialog.leave(f"{lock}: not released")
             return False
-        released = locks.release(self.clients, self.environment.names, lock)
+        released = locks.release_lock(self.clients, self.environment.names, lock)
         print("    released" if released else "    it was gone already, or is another's by now", flush=True)
         return True

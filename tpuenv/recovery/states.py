@@ -17,19 +17,19 @@ ERRORED = "errored.tfstate"
 
 def mend(clients: Clients, names: Names, stack: Stack, dialog: Dialog, *, locked: bool) -> bool:
     """Whether the stack's state can be worked with: it is whole now, or there is none and never was. Raises Failed."""
-    found = versions.versions(clients, names, stack.name)
-    live = next((version for version in found if version.live), None)
-    lost = live is None or live.state is None or versions.last_good(found) is not live
+    found = versions.read_versions(clients, names, stack.name)
+    live = versions.live_version(found)
+    lost = live is None or live.state is None or versions.last_whole(found) is not live
     dialog.say(f"  {stack.name}: {_told(found, live, lost=lost)}")
     if locked:
         return live is None or live.state is not None
-    good = versions.last_good([version for version in found if version is not live])
+    good = versions.last_whole([version for version in found if version is not live])
     before = found[found.index(good) :] if good is not None else ()
     if _brought_in(clients, names, stack, dialog, before if lost else found) or not lost:
         return True
     if good is not None:
         if dialog.ask(f"Put back the last whole version, {good}?"):
-            serial = versions.restore(clients, names, stack.name, good, another_lineage=True)
+            serial = versions.replace(clients, names, stack.name, good.content, another_lineage=True)
             dialog.say(f"    restored, as serial {serial}")
             return True
         dialog.leave(f"{stack.name}: its state is lost; `tpuenv state restore {stack.name} {good.generation}`")
@@ -46,7 +46,7 @@ def mend(clients: Clients, names: Names, stack: Stack, dialog: Dialog, *, locked
 
 def damaged(clients: Clients, names: Names, stack: Stack) -> str:
     """That the stack's present state is of no use to Terraform, in a line; "" when it is. Raises Failed."""
-    live = next((version for version in versions.versions(clients, names, stack.name) if version.live), None)
+    live = versions.live_version(versions.read_versions(clients, names, stack.name))
     return f"{stack.name}: its state is damaged: {live.problem}" if live is not None and live.state is None else ""
 
 
@@ -58,7 +58,7 @@ def _told(found: Sequence[Version], live: Version | None, *, lost: bool) -> str:
     if lost:
         owning = f"only {', '.join(live.state.addresses)}" if live.state.addresses else "nothing"
         return f"its state is gone; there is one begun anew, which holds {owning}"
-    kept = versions.beside(found, live)
+    kept = versions.of_other_lineage(found, live)
     more = f"; of another lineage, from before it was begun anew, version {kept} is kept" if kept else ""
     return f"serial {live.state.serial}, {len(live.state.addresses)} resources{more}"
 

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
-from google.api_core.exceptions import NotFound
-
 from environment import Environment
 from tpuenv.failure import Failed
 from tpuenv.google.clients import Clients
@@ -17,8 +15,8 @@ from tpuenv.recovery.objects import Objects
 from tpuenv.recovery.states import damaged, mend
 from tpuenv.review import records
 from tpuenv.review.plans import initialize
-from tpuenv.state import environment_lock, locks
-from tpuenv.state.bucket import ensure_state_bucket
+from tpuenv.state import locks
+from tpuenv.state.bucket import ensure_state_bucket, state_objects
 from tpuenv.terminal.dialog import Dialog
 from tpuenv.terraform.stack import Stack, Terraform
 
@@ -88,8 +86,8 @@ class Recovery:
         wanted = {stack.name for stack in self.stacks}
         lines = [
             f"Locked: {lock}"
-            for lock in locks.held(self.clients, names)
-            if lock.stack in wanted or not (lock.stack or lock.ours)
+            for lock in locks.read_locks(self.clients, names)
+            if lock.stack in wanted or not (lock.stack or lock.by_this_user)
         ]
         for stack in self.stacks:
             if damage := damaged(self.clients, names, stack):
@@ -112,25 +110,11 @@ class Recovery:
         if self.dry_run:
             return contextlib.nullcontext()
         names = self.environment.names
-        return environment_lock.held(
-            self.clients, names, operation="recover", info=environment_lock.info(records.commit()), wait=_WAIT_SECONDS
-        )
+        info = locks.run_info(records.commit())
+        return locks.hold_lock(self.clients, names, operation="recover", info=info, wait=_WAIT_SECONDS)
 
     def _has_bucket(self) -> bool:
-        names = self.environment.names
-        bucket = self.clients.storage.bucket(names.state_bucket)
-        with self.clients.asking(
-            "see the state bucket", permission="storage.objects.list", role="roles/storage.objectUser"
-        ):
-            try:
-                # Whoever may use the bucket may list it, and need not be allowed to look at the bucket itself.
-                found = self.clients.storage.list_blobs(
-                    bucket, max_results=1, retry=self.clients.retry, timeout=self.clients.patience.answer
-                )
-                next(iter(found), None)
-            except NotFound:
-                return False
-        return True
+        return state_objects(self.clients, self.environment.names).bucket_exists()
 
     def _bucket(self) -> bool:
         """Whether there is a bucket to go on with."""

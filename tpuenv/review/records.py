@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from environment import Environment, project
 from tpuenv.failure import Failed
@@ -22,7 +22,7 @@ from tpuenv.review.changes import NO_CHANGES, Change, Changes, Value
 from tpuenv.terraform.stack import Stack
 
 if TYPE_CHECKING:
-    from tpuenv.google.clients import Clients
+    from tpuenv.google.storage import BucketObjects
 
 _VERSION = 1
 _BUCKET = "gs://"
@@ -94,7 +94,7 @@ class Store(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Folder:
+class RecordFolder:
     """Records in a folder of this machine."""
 
     folder: Path
@@ -125,61 +125,41 @@ class Folder:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bucket:
+class RecordBucket:
     """Records in a Cloud Storage bucket, which shows an object only when it is whole."""
 
-    name: str
-    clients: Clients
+    objects: BucketObjects
 
     def read(self, digest: str, stack: str) -> Record | None:
-        from google.api_core.exceptions import NotFound
-
         path = f"{digest}/{stack}.json"
-        with self._asking("read the record of a plan", "storage.objects.get", "roles/storage.objectViewer"):
-            try:
-                blob = self.clients.storage.bucket(self.name).blob(path)
-                text = blob.download_as_bytes(retry=self.clients.retry, timeout=self.clients.patience.answer)
-            except NotFound as error:
-                if "bucket does not exist" in str(error):
-                    raise Failed(self._no_bucket) from error
-                return None
-        return parse(text.decode("utf-8", errors="replace"), place=f"{_BUCKET}{self.name}/{path}")
+        stored = self.objects.read(path, what="read the record of a plan")
+        if stored is None:
+            return None
+        return parse(stored.content.decode("utf-8", errors="replace"), place=f"{_BUCKET}{self.objects.name}/{path}")
 
     def write(self, record: Record) -> str:
-        from google.api_core.exceptions import NotFound
-
         path = f"{record.digest}/{record.stack}.json"
-        with self._asking("write the record of a plan", "storage.objects.create", "roles/storage.objectUser"):
-            try:
-                self.clients.storage.bucket(self.name).blob(path).upload_from_string(
-                    record.text,
-                    content_type="application/json",
-                    retry=self.clients.retry,
-                    timeout=self.clients.patience.answer,
-                )
-            except NotFound as error:
-                raise Failed(self._no_bucket) from error
-        return f"{_BUCKET}{self.name}/{path}"
-
-    def _asking(self, what: str, permission: str, role: str) -> Any:
-        return self.clients.asking(f"{what} in {_BUCKET}{self.name}", permission=permission, role=role)
-
-    @property
-    def _no_bucket(self) -> str:
-        made = "the pipeline stack makes it: `tpuenv deploy foundation pipeline`"
-        return f"{_BUCKET}{self.name}: there is no such bucket; {made}"
+        self.objects.write(path, record.text, what="write the record of a plan")
+        return f"{_BUCKET}{self.objects.name}/{path}"
 
 
 def store(destination: str, environment: Environment) -> Store:
     """What `gs://BUCKET` or a folder's path names. Raises Failed."""
     if not destination.startswith(_BUCKET):
-        return Folder(folder=Path(destination))
+        return RecordFolder(folder=Path(destination))
     name = destination[len(_BUCKET) :].rstrip("/")
     if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{1,220}", name):
         raise Failed(f"'{destination}' is not a bucket; write gs://BUCKET, or the path of a local folder")
+    # Not before it is needed: Google's libraries take a second to load.
     from tpuenv.google.clients import connect
+    from tpuenv.google.storage import BucketObjects
 
-    return Bucket(name=name, clients=connect(environment.settings.project_id))
+    missing = (
+        f"{destination}: there is no such bucket; the pipeline stack creates it: `tpuenv deploy foundation pipeline`"
+    )
+    return RecordBucket(
+        objects=BucketObjects(clients=connect(environment.settings.project_id), name=name, if_missing=missing)
+    )
 
 
 def digest(stacks: Iterable[Stack]) -> str:

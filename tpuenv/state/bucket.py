@@ -1,4 +1,4 @@
-"""Makes the bucket that holds Terraform's state, or puts right the one that is there."""
+"""The bucket that holds Terraform's state: its objects, and how it is created or corrected."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any, NoReturn
 from google.api_core.exceptions import Conflict, Forbidden, NotFound
 from google.cloud.storage import Bucket
 
+from environment.names import Names
 from tpuenv.failure import Failed
 from tpuenv.google.clients import Clients, is_switched_off
+from tpuenv.google.storage import BucketObjects
 
 _ROLE = "roles/storage.admin"
 
@@ -26,6 +28,17 @@ _NEW = (
     f"versioned (old versions: the last {KEPT_VERSIONS}, and all of the last {KEPT_DAYS} days), uniform access, "
     "public access prevented"
 )
+
+
+def state_objects(clients: Clients, names: Names) -> BucketObjects:
+    """The objects in the environment's state bucket."""
+    return BucketObjects(
+        clients=clients,
+        name=names.state_bucket,
+        if_missing=f"No state bucket: gs://{names.state_bucket} does not exist. If it existed before, do not create "
+        "another: `tpuenv recover` says how to restore it. Only in a project that never had one, an administrator "
+        "creates it: `tpuenv bootstrap`",
+    )
 
 
 def ensure_state_bucket(

@@ -1,4 +1,9 @@
-"""The locks in the state bucket: Terraform's, one a stack, and the one over the whole environment."""
+"""Locks in the state bucket: Terraform's own, one a stack, and one over the whole environment.
+
+Terraform locks a stack's state while it works on it. `tpuenv apply`, `destroy` and `recover` hold the environment's
+lock over all stacks. Both are objects with the same fields, which are written only if there is no such object yet.
+https://developer.hashicorp.com/terraform/language/state/locking
+"""
 
 from __future__ import annotations
 
@@ -6,38 +11,41 @@ import getpass
 import json
 import os
 import re
+import signal
 import socket
+import time
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
-
-from google.api_core.exceptions import NotFound, PreconditionFailed
 
 from environment.names import Names
+from environment.project import STORAGE_ENDPOINT
 from tpuenv.failure import Failed
 from tpuenv.google.clients import Clients
-from tpuenv.state import environment_lock
+from tpuenv.google.storage import ABSENT
+from tpuenv.state.bucket import state_objects
 from vocabulary.printable import shortened
 
-_ROLE = "roles/storage.objectUser"
+ENVIRONMENT = ""  # in place of a stack's name: the lock over the whole environment
+UNKNOWN_HOLDER = "somebody"
+_LONGEST = 300  # characters of a field that are shown
 
-SOMEBODY = "somebody"  # holds a lock that does not say who
-_LONGEST = 300
 
-_PLACE = "GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT"
+class Locked(Failed):
+    """Another run has held the lock for as long as this one would wait."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lock:
-    """A lock that is held. `stack` is empty for the environment's own; `generation` is Cloud Storage's, of this lock
-    and no later one. `info` is what the holder says about itself, `process` its id, where it tells that.
+    """A lock that is held, of a stack or the ENVIRONMENT.
+
+    `generation` is Cloud Storage's, of this lock and no later one; `info` is what the holder says of itself, `process`
+    its id on its machine, which Terraform does not write.
     """
 
-    object_name: str
     stack: str
     generation: int
     id_: str
@@ -63,19 +71,19 @@ class Lock:
         aware = since if since.tzinfo else since.replace(tzinfo=timezone.utc)
         return (datetime.now(timezone.utc) - aware).total_seconds()
 
-    def younger(self, seconds: float) -> bool:
-        """Whether it was taken less than that long ago; one that does not say when was taken just now."""
+    def is_younger(self, seconds: float) -> bool:
+        """Whether it was taken less than that long ago; a lock that does not say when was taken just now."""
         return max(self.seconds or 0, 0) < seconds
 
     @property
-    def here(self) -> bool:
-        """Whether somebody took it on this machine, where a process can be looked for."""
+    def on_this_machine(self) -> bool:
+        """Whether it was taken on this machine, whose processes can be listed."""
         return self.who.endswith(f"@{socket.gethostname()}")
 
     @property
-    def ours(self) -> bool:
+    def by_this_user(self) -> bool:
         """Whether this user of this machine took it."""
-        return self.who == whoami()
+        return self.who == _user()
 
     @property
     def _age(self) -> str:
@@ -85,145 +93,162 @@ class Lock:
         return f" ({minutes} min ago)" if minutes < 120 else f" ({minutes // 60} h ago)"
 
 
-def whoami() -> str:
-    """As Terraform writes it into its locks."""
-    return f"{getpass.getuser()}@{socket.gethostname()}"
+def lock_name(names: Names, stack: str = ENVIRONMENT) -> str:
+    """The lock's object in the state bucket: the environment's, or where the `gcs` backend keeps a stack's.
+
+    https://developer.hashicorp.com/terraform/language/backend/gcs
+    """
+    return f"{names.state_prefix}/{stack}/default.tflock" if stack else f"{names.state_prefix}/deploy.lock"
 
 
-def state_name(names: Names, stack: str) -> str:
-    """Where the `gcs` backend keeps a stack's state. https://developer.hashicorp.com/terraform/language/backend/gcs"""
-    return f"{names.state_prefix}/{stack}/default.tfstate"
+def read_locks(clients: Clients, names: Names) -> list[Lock]:
+    """All locks that are held, the environment's first. Raises Failed."""
+    pattern = re.compile(re.escape(names.state_prefix) + r"/(?:([^/]+)/default\.tflock|deploy\.lock)")
+    blobs = state_objects(clients, names).list_objects(f"{names.state_prefix}/", what="list the locks")
+    stacks = sorted(match[1] or ENVIRONMENT for blob in blobs if (match := pattern.fullmatch(blob.name)))
+    locks = (read_lock(clients, names, stack) for stack in stacks)
+    return [lock for lock in locks if lock is not None]  # one may have been released since the list
 
 
-def lock_name(names: Names, stack: str) -> str:
-    """The lock beside it."""
-    return f"{names.state_prefix}/{stack}/default.tflock"
-
-
-def held(clients: Clients, names: Names) -> list[Lock]:
-    """All locks that are held, the environment's own first. Raises Failed."""
-    whole = environment_lock.object_name(names)
-    pattern = re.compile(re.escape(names.state_prefix) + r"/([^/]+)/default\.tflock")
-    found = []
-    with _asking(clients, names, "read the locks", "list"):
-        bucket = clients.storage.bucket(names.state_bucket)
-        blobs = clients.storage.list_blobs(
-            bucket, prefix=f"{names.state_prefix}/", retry=clients.retry, timeout=clients.patience.answer
-        )
-        for blob in blobs:
-            matched = pattern.fullmatch(blob.name)
-            if not matched and blob.name != whole:
-                continue
-            with suppress(NotFound):  # released in between
-                text = blob.download_as_bytes(retry=clients.retry, timeout=clients.patience.answer)
-                found.append(_lock(blob.name, matched[1] if matched else "", int(blob.generation), text))
-    return sorted(found, key=lambda lock: lock.stack)
-
-
-def _lock(object_name: str, stack: str, generation: int, text: bytes) -> Lock:
+def read_lock(clients: Clients, names: Names, stack: str = ENVIRONMENT) -> Lock | None:
+    """The lock, if it is held. What it holds may be anything. Raises Failed."""
+    stored = state_objects(clients, names).read(lock_name(names, stack), what="read a lock")
+    if stored is None:
+        return None
     try:
-        fields = json.loads(text)
+        fields = json.loads(stored.content)
     except (ValueError, RecursionError):
         fields = {}
     fields = fields if isinstance(fields, dict) else {}
+
+    def text(field: str, default: str = "") -> str:
+        return shortened(str(fields.get(field) or default), longest=_LONGEST)
+
     return Lock(
-        object_name=object_name,
         stack=stack,
-        generation=generation,
+        generation=stored.generation,
         id_=str(fields.get("ID") or ""),
-        who=_short(fields.get("Who") or SOMEBODY),
-        operation=_short(fields.get("Operation") or "an unknown operation").removeprefix("OperationType").lower(),
-        created=_short(fields.get("Created") or "an unknown time"),
-        info=_short(fields.get("Info") or ""),
+        who=text("Who", UNKNOWN_HOLDER),
+        operation=text("Operation", "an unknown operation").removeprefix("OperationType").lower(),
+        created=text("Created", "an unknown time"),
+        info=text("Info"),
         process=process if isinstance(process := fields.get("Process"), int) else None,
     )
 
 
-def _short(value: object) -> str:
-    return shortened(str(value), longest=_LONGEST)
+def release_lock(clients: Clients, names: Names, lock: Lock) -> bool:
+    """Deletes that lock and no later one. False when it was released already. Raises Failed."""
+    return state_objects(clients, names).delete(
+        lock_name(names, lock.stack), what="release a lock", generation=lock.generation
+    )
 
 
-def release(clients: Clients, names: Names, lock: Lock) -> bool:
-    """Deletes that lock and no other; False when it was gone, or is another's by now. Raises Failed."""
-    with _asking(clients, names, f"release {lock.object_name}", "delete"):
-        try:
-            clients.storage.bucket(names.state_bucket).blob(lock.object_name).delete(
-                if_generation_match=lock.generation, retry=clients.retry, timeout=clients.patience.answer
-            )
-        except (NotFound, PreconditionFailed):
-            return False
-    return True
+def run_info(commit: str) -> str:
+    """What distinguishes one run from another: its commit, and in a build of Cloud Build the build's id."""
+    build = os.environ.get("BUILD_ID")
+    return f"commit {commit}" + (f", build {build}" if build else "")
 
 
 @contextmanager
-def taken(clients: Clients, names: Names, stack: str, *, operation: str) -> Iterator[None]:
-    """Holds a stack's lock inside, as Terraform does. Raises Failed when somebody else holds it."""
-    name = lock_name(names, stack)
-    fields = {
+def hold_lock(
+    clients: Clients, names: Names, stack: str = ENVIRONMENT, *, operation: str, info: str = "", wait: float = 0
+) -> Iterator[None]:
+    """Holds the lock inside. Waits at most `wait` seconds for it, then raises Locked, which names the holder."""
+    fields: dict[str, str | int] = {
         "ID": str(uuid.uuid4()),
         "Operation": operation,
-        "Info": "",
-        "Who": whoami(),
+        "Info": info,
+        "Who": _user(),
         "Version": "",
         "Created": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "Path": f"gs://{names.state_bucket}/{name}",
+        "Path": f"gs://{names.state_bucket}/{lock_name(names, stack)}",
+        "Process": os.getpid(),
     }
-    blob = clients.storage.bucket(names.state_bucket).blob(name)
-    with _asking(clients, names, f"lock the state of {stack}", "create"):
-        try:
-            blob.upload_from_string(json.dumps(fields), if_generation_match=0, timeout=clients.patience.answer)
-        except PreconditionFailed as error:
-            other = next((str(lock) for lock in held(clients, names) if lock.stack == stack), "somebody holds it")
-            raise Failed(f"Locked: {other}. `tpuenv recover` releases it, if that run is gone") from error
+    try:
+        _acquire(clients, names, stack, fields, wait)
+        yield
+    finally:
+        # Also when a signal came before the answer that the lock is ours. A second one does not leave the lock behind.
+        with _signals_ignored():
+            lock = read_lock(clients, names, stack)
+            if lock is not None and lock.id_ == fields["ID"]:
+                release_lock(clients, names, lock)
+
+
+def _acquire(clients: Clients, names: Names, stack: str, fields: Mapping[str, str | int], wait: float) -> None:
+    bucket, name = state_objects(clients, names), lock_name(names, stack)
+    began = time.monotonic()
+    last_line = began - clients.patience.line
+    while not bucket.write(name, json.dumps(fields), what="take a lock", over=ABSENT):
+        lock = read_lock(clients, names, stack)
+        if lock is not None and lock.id_ == fields["ID"]:
+            return  # Written the first time, and only the answer was lost.
+        waited = time.monotonic() - began
+        reason = f"{lock}" if lock else "a run that held a lock has just ended"
+        if waited >= wait:
+            raise Locked(
+                f"Locked: {reason}. Waited {waited:.0f} s.\n"
+                "If that run is still going, wait for it. If it was killed, `tpuenv recover` releases the lock."
+            )
+        if began + waited - last_line >= clients.patience.line:
+            last_line = began + waited
+            clients.say(
+                f"Locked: {reason}. Waiting ({waited:.0f} of {wait:.0f} s). If that run was killed, `tpuenv recover` "
+                "releases the lock."
+            )
+        time.sleep(min(clients.patience.poll, max(wait - waited, 0.1)))
+
+
+@contextmanager
+def _signals_ignored() -> Iterator[None]:
+    handlers = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        with _asking(clients, names, f"release {name}", "delete"), suppress(NotFound, PreconditionFailed):
-            blob.delete(if_generation_match=int(blob.generation), timeout=clients.patience.answer)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
-def living(lock: Lock, names: Names, *, processes: Path = Path("/proc")) -> list[int]:
-    """The process ids on this machine that work with the lock; none where that cannot be seen.
+def _user() -> str:
+    """As Terraform writes it into its locks."""
+    return f"{getpass.getuser()}@{socket.gethostname()}"
+
+
+def running_processes(lock: Lock, names: Names, *, proc: Path = Path("/proc")) -> list[int]:
+    """The ids of the processes on this machine that work with the lock; none where it is of another machine.
 
     Those are Terraforms on the locked state; for the environment's lock its holder, and Terraforms on any state of it.
     """
-    if not lock.here:
+    if not lock.on_this_machine:
         return []
     prefixes = re.compile(re.escape(names.state_prefix) + "/" + (re.escape(lock.stack) or "[^/]+"))
-    found = [
-        int(each.name)
-        for each in sorted(processes.glob("[0-9]*"))
-        if _works_on(each, names.state_bucket, prefixes) or (int(each.name) == lock.process and _is_ours(each))
+    processes = {int(folder.name): folder for folder in sorted(proc.glob("[0-9]*"))}
+    return [
+        pid
+        for pid, folder in processes.items()
+        if pid != os.getpid()
+        and (_is_terraform_on(folder, names.state_bucket, prefixes) or (pid == lock.process and _is_tpuenv(folder)))
     ]
-    return [pid for pid in found if pid != os.getpid()]
 
 
-def _works_on(process: Path, bucket: str, prefixes: re.Pattern[str]) -> bool:
-    """By the configuration in its folder, and the place of Cloud Storage in its environment."""
+def _is_terraform_on(process: Path, bucket: str, prefixes: re.Pattern[str]) -> bool:
+    """By the configuration in its folder, and the endpoint of Cloud Storage in its environment."""
     try:
         program = (process / "cmdline").read_bytes().split(b"\0")[0]
         if not re.search(rb"(terraform|tofu)[^/]*$", program):
             return False
         backend = json.loads((process / "cwd" / "cdk.tf.json").read_text())["terraform"]["backend"]["gcs"]
-        place = _variable((process / "environ").read_bytes().split(b"\0"))
-        works = backend["bucket"] == bucket and prefixes.fullmatch(backend["prefix"]) is not None
+        variables = dict(line.partition(b"=")[::2] for line in (process / "environ").read_bytes().split(b"\0"))
+        same_state = backend["bucket"] == bucket and prefixes.fullmatch(backend["prefix"]) is not None
     except (OSError, ValueError, KeyError, TypeError):
         return False
-    return works and place == os.environ.get(_PLACE, "")
+    endpoint = variables.get(STORAGE_ENDPOINT.encode(), b"").decode(errors="replace")
+    return same_state and endpoint == os.environ.get(STORAGE_ENDPOINT, "")
 
 
-def _is_ours(process: Path) -> bool:
-    """Not another one that has got the id since."""
+def _is_tpuenv(process: Path) -> bool:
+    """Not another program that was given the same id since."""
     try:
         return bool(re.search(rb"\btpuenv\b", (process / "cmdline").read_bytes()))
     except OSError:
         return False
-
-
-def _variable(environ: Sequence[bytes]) -> str:
-    start = f"{_PLACE}=".encode()
-    return next((each[len(start) :].decode(errors="replace") for each in environ if each.startswith(start)), "")
-
-
-def _asking(clients: Clients, names: Names, what: str, verb: str) -> Any:
-    return clients.asking(f"{what} in gs://{names.state_bucket}", permission=f"storage.objects.{verb}", role=_ROLE)

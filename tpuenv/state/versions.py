@@ -1,4 +1,4 @@
-"""The states in the bucket: their versions, whether they are whole, an older one put in place of the present one."""
+"""The states in the bucket: their versions, whether they are whole, and how an older one replaces the present one."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from google.api_core.exceptions import NotFound, PreconditionFailed
 from google.cloud.storage import Blob
 
 from environment.names import Names
 from tpuenv.failure import Failed
 from tpuenv.google.clients import Clients
-from tpuenv.state import locks
+from tpuenv.google.storage import ABSENT
+from tpuenv.state.bucket import state_objects
+from tpuenv.state.locks import hold_lock
 
 # Nothing of these is ours to find: the first are objects of Terraform alone, the second the project's own, which
 # `tpuenv bootstrap` switches on and a deploy takes into the state as they are.
 NOT_OURS = ("terraform_data", "google_project_service")
-
-_ROLE = "roles/storage.objectUser"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +34,7 @@ class State:
     @property
     def owned(self) -> tuple[str, ...]:
         """The addresses of what exists in the cloud, without what Terraform itself keeps there, as the guard is."""
-        return tuple(each for each in self.addresses if _type(each) not in NOT_OURS)
+        return tuple(address for address in self.addresses if _type(address) not in NOT_OURS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,18 +60,22 @@ def parse(content: bytes) -> State:
     if not content.strip():
         raise ValueError("it is empty")
     try:
-        found = json.loads(content)
+        body = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it is not JSON, or not all of it ({error})") from error
-    if not isinstance(found, dict) or found.get("version") != 4:
+    if not isinstance(body, dict) or body.get("version") != 4:
         raise ValueError("it is not a state of Terraform's format 4")
     try:
         return State(
-            lineage=str(found["lineage"]),
-            serial=int(found["serial"]),
-            addresses=tuple(_address(each, instance) for each in found["resources"]
-                            if each["mode"] == "managed" for instance in each["instances"]),
-        )  # fmt: skip
+            lineage=str(body["lineage"]),
+            serial=int(body["serial"]),
+            addresses=tuple(
+                _address(resource, instance)
+                for resource in body["resources"]
+                if resource["mode"] == "managed"
+                for instance in resource["instances"]
+            ),
+        )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"a part is missing or wrong: {error}") from error
 
@@ -87,76 +90,67 @@ def _type(address: str) -> str:
     return re.sub(r"^(module\.[^.]+\.)*", "", address).partition(".")[0]
 
 
+def state_name(names: Names, stack: str) -> str:
+    """Where the `gcs` backend keeps a stack's state. https://developer.hashicorp.com/terraform/language/backend/gcs"""
+    return f"{names.state_prefix}/{stack}/default.tfstate"
+
+
 def stacks(clients: Clients, names: Names) -> list[str]:
-    """The stacks of which a state is or was in the bucket. Raises Failed."""
+    """The stacks whose state is or was in the bucket, by name. Raises Failed."""
     pattern = re.compile(re.escape(names.state_prefix) + r"/([^/]+)/default\.tfstate")
-    with _asking(clients, names, "list the states", "list"):
-        found = clients.storage.list_blobs(
-            clients.storage.bucket(names.state_bucket),
-            prefix=f"{names.state_prefix}/",
-            versions=True,
-            retry=clients.retry,
-            timeout=clients.patience.answer,
-        )
-        matched = (pattern.fullmatch(blob.name) for blob in found)
-        return sorted({match[1] for match in matched if match})
+    blobs = state_objects(clients, names).list_objects(f"{names.state_prefix}/", what="list the states", versions=True)
+    return sorted({match[1] for blob in blobs if (match := pattern.fullmatch(blob.name))})
 
 
 def exists(clients: Clients, names: Names, stack: str) -> bool:
-    """Whether there is a present state of the stack. Raises Failed."""
-    with _asking(clients, names, f"read the state of {stack}", "get"):
-        found: bool = _blob(clients, names, stack).exists(retry=clients.retry, timeout=clients.patience.answer)
+    """Whether the stack has a state at present. Raises Failed."""
+    return state_objects(clients, names).read(state_name(names, stack), what="read a state") is not None
+
+
+def read_versions(clients: Clients, names: Names, stack: str) -> list[Version]:
+    """All versions of a stack's state that the bucket keeps, newest first. Raises Failed."""
+    bucket, name = state_objects(clients, names), state_name(names, stack)
+
+    def blobs(*, versions: bool) -> dict[int, Blob]:
+        listed = bucket.list_objects(name, what=f"list the states of {stack}", versions=versions)
+        return {int(blob.generation): blob for blob in listed if blob.name == name}
+
+    live = blobs(versions=False)
+    found = []
+    for generation, blob in sorted(blobs(versions=True).items(), reverse=True):
+        stored = bucket.read(name, what=f"read the state of {stack}", generation=generation)
+        if stored is None:
+            continue  # Its time in the bucket was over just now.
+        state, problem = None, ""
+        try:
+            state = parse(stored.content)
+        except ValueError as error:
+            problem = str(error)
+        found.append(
+            Version(
+                generation=generation,
+                when=blob.time_created,
+                live=generation in live,
+                content=stored.content,
+                state=state,
+                problem=problem,
+            )
+        )
     return found
 
 
-def versions(clients: Clients, names: Names, stack: str) -> list[Version]:
-    """All that the bucket keeps of a stack's state, newest first. Raises Failed."""
-    name = locks.state_name(names, stack)
-    with _asking(clients, names, f"read the state of {stack}", "list"):
-        live = {int(blob.generation) for blob in _blobs(clients, names, name, versions=False)}
-        return [
-            _version(clients, blob, int(blob.generation) in live)
-            for blob in sorted(_blobs(clients, names, name, versions=True), key=lambda each: -int(each.generation))
-        ]
+def live_version(versions: Sequence[Version]) -> Version | None:
+    """The present one, which Terraform reads."""
+    return next((version for version in versions if version.live), None)
 
 
-def _blobs(clients: Clients, names: Names, name: str, *, versions: bool) -> list[Any]:
-    found = clients.storage.list_blobs(
-        clients.storage.bucket(names.state_bucket),
-        prefix=name,
-        versions=versions,
-        retry=clients.retry,
-        timeout=clients.patience.answer,
-    )
-    return [blob for blob in found if blob.name == name]
-
-
-def _version(clients: Clients, blob: Any, live: bool) -> Version:
-    content = blob.bucket.blob(blob.name, generation=blob.generation).download_as_bytes(
-        retry=clients.retry, timeout=clients.patience.answer
-    )
-    state, problem = None, ""
-    try:
-        state = parse(content)
-    except ValueError as error:
-        problem = str(error)
-    return Version(
-        generation=int(blob.generation),
-        when=blob.time_created,
-        live=live,
-        content=content,
-        state=state,
-        problem=problem,
-    )
-
-
-def last_good(found: Sequence[Version]) -> Version | None:
-    """The newest whole version, of these newest first; but the one before it where a state was begun anew.
+def last_whole(versions: Sequence[Version]) -> Version | None:
+    """The newest whole version, of these newest first; but an older one where the state was lost after it.
 
     Where there is no state, Terraform writes an empty one, of another lineage than the one that is lost; a deploy that
     fails then adds the guard. After a destroy the state is empty as well, but of the lineage that owned something.
     """
-    whole = [(version, version.state) for version in found if version.state is not None]
+    whole = [(version, version.state) for version in versions if version.state is not None]
     if not whole:
         return None
     newest, present = whole[0]
@@ -165,75 +159,54 @@ def last_good(found: Sequence[Version]) -> Version | None:
     return next((version for version, state in whole if state.owned), newest)
 
 
-def beside(found: Sequence[Version], live: Version) -> Version | None:
-    """The newest version of another lineage that owns what the present state does not own, if one is kept."""
+def of_other_lineage(versions: Sequence[Version], live: Version) -> Version | None:
+    """The newest version of another lineage, if it owns something that the present state does not own."""
     if live.state is None:
         return None
-    lineage, owned = live.state.lineage, set(live.state.owned)
-    other = next((each for each in found if each.state is not None and each.state.lineage != lineage), None)
-    return other if other is not None and other.state is not None and set(other.state.owned) - owned else None
-
-
-def restore(clients: Clients, names: Names, stack: str, version: Version, *, another_lineage: bool = False) -> int:
-    """Puts a version in the place of the present state; the new serial. Raises Failed."""
-    if version.state is None:
-        raise Failed(f"{stack}: version {version.generation} is no whole state: {version.problem}")
-    return replace(clients, names, stack, version.content, another_lineage=another_lineage)
+    for version in versions:
+        if version.state is not None and version.state.lineage != live.state.lineage:
+            return version if set(version.state.owned) - set(live.state.owned) else None
+    return None
 
 
 def replace(clients: Clients, names: Names, stack: str, content: bytes, *, another_lineage: bool = False) -> int:
-    """Puts a state in the place of the present one, under its lock; the new serial. Raises Failed.
+    """Replaces the present state by this one, under its lock; the new serial. Raises Failed.
 
-    The serial is raised above all that were, or Terraform would not believe it to be newer. In a versioned bucket the
+    The serial is raised above all that were, or Terraform would not take it for newer. In a versioned bucket the
     present state stays as an old version.
     """
-    wanted = parse(content)
-    with locks.taken(clients, names, stack, operation="tpuenv state restore"):
-        known = versions(clients, names, stack)
-        present = next((each for each in known if each.live), None)
-        other = present is not None and present.state is not None and present.state.lineage != wanted.lineage
-        if other and not another_lineage:
+    try:
+        new = parse(content)
+    except ValueError as error:
+        raise Failed(f"{stack}: this is no whole state: {error}") from error
+    with hold_lock(clients, names, stack, operation="tpuenv state restore"):
+        versions = read_versions(clients, names, stack)
+        live = live_version(versions)
+        if live is not None and live.state is not None and live.state.lineage != new.lineage and not another_lineage:
             raise Failed(
-                f"{stack}: that state is of another lineage than the present one: the state was begun anew in "
-                "between, and knows other objects. If you mean it, add --another-lineage"
+                f"{stack}: that state is of another lineage than the present one: Terraform began a new state since, "
+                "which owns other objects. If you mean it, add --another-lineage"
             )
-        serial = 1 + max([wanted.serial, *(each.state.serial for each in known if each.state is not None)])
-        blob = _blob(clients, names, stack)
-        with _asking(clients, names, f"write the state of {stack}", "create"):
-            try:
-                blob.upload_from_string(
-                    json.dumps({**json.loads(content), "serial": serial}, indent=2),
-                    content_type="application/json",
-                    if_generation_match=present.generation if present else 0,
-                    retry=clients.retry,
-                    timeout=clients.patience.answer,
-                )
-            except (NotFound, PreconditionFailed) as error:
-                raise _changed(stack) from error
+        serial = 1 + max([new.serial, *(version.state.serial for version in versions if version.state is not None)])
+        written = state_objects(clients, names).write(
+            state_name(names, stack),
+            json.dumps({**json.loads(content), "serial": serial}, indent=2),
+            what=f"write the state of {stack}",
+            over=live.generation if live else ABSENT,
+        )
+        if not written:
+            raise _changed(stack)
     return serial
 
 
 def remove(clients: Clients, names: Names, stack: str, version: Version) -> None:
-    """Makes the present state an old version, with none in its place. Raises Failed."""
-    with (
-        locks.taken(clients, names, stack, operation="tpuenv recover"),
-        _asking(clients, names, f"move away the state of {stack}", "delete"),
-    ):
-        try:
-            _blob(clients, names, stack).delete(
-                if_generation_match=version.generation, retry=clients.retry, timeout=clients.patience.answer
-            )
-        except (NotFound, PreconditionFailed) as error:
-            raise _changed(stack) from error
-
-
-def _blob(clients: Clients, names: Names, stack: str) -> Blob:
-    return clients.storage.bucket(names.state_bucket).blob(locks.state_name(names, stack))
+    """Deletes the present state, which stays as an old version. Raises Failed."""
+    with hold_lock(clients, names, stack, operation="tpuenv recover"):
+        if not state_objects(clients, names).delete(
+            state_name(names, stack), what=f"delete the state of {stack}", generation=version.generation
+        ):
+            raise _changed(stack)
 
 
 def _changed(stack: str) -> Failed:
     return Failed(f"{stack}: its state changed in between; nothing was written. Try again")
-
-
-def _asking(clients: Clients, names: Names, what: str, verb: str) -> Any:
-    return clients.asking(f"{what} in gs://{names.state_bucket}", permission=f"storage.objects.{verb}", role=_ROLE)
