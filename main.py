@@ -11,7 +11,7 @@ from environment import project
 
 
 def main() -> int:
-    """0, or 2 with every problem of the settings on stderr."""
+    """0, or 2 with every problem of the settings, or of the manifests, on stderr."""
     try:
         wanted = project.wanted()
     except environment.Refused as refused:
@@ -20,14 +20,18 @@ def main() -> int:
 
     folder = Path(os.environ.get("CDKTF_OUTDIR") or "cdktf.out")
     # Not before the settings are known to be good: this starts Node.
-    from manifests.render import render
+    from manifests.render import BadManifest, render
     from stacks.app import write_stacks
 
     if project.ROOT.is_relative_to(folder.absolute().resolve()):
         print(f"--output: '{folder}' holds this checkout; name a folder that is there for it alone", file=sys.stderr)
         return 2
+    try:
+        render(wanted, folder / "manifests")
+    except BadManifest as bad:
+        print(bad, file=sys.stderr)
+        return 2
     write_stacks(wanted, folder)
-    render(wanted, folder / "manifests")
     return 0
 
 

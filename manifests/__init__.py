@@ -1,1 +1,4 @@
-"""Ready workloads: a folder for each, filled in for every team and pool group. Imports environment/ and vocabulary/."""
+"""Ready workloads: a folder for each, with its YAML files, program, Dockerfile and README; rendered for every team.
+
+Imports environment/ and vocabulary/.
+"""

@@ -1,4 +1,4 @@
-"""Submit a job to a fake cluster as kubectl would, and tell where it is admitted and placed."""
+"""Submits objects to a fake cluster as kubectl would, and says where a job is admitted and placed."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import json
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-import yaml
-
-from admission import Verdict
+from admission import NotAWorkload, Verdict
 from admission.cluster import read_cluster
+from admission.manifest import KINDS
 from rehearsal.cloud import Cloud
 from rehearsal.kubernetes import server
 from rehearsal.kubernetes.api import Api
@@ -24,16 +23,15 @@ from rehearsal.kubernetes.pulls import refused
 from rehearsal.kubernetes.resources import ALL
 from rehearsal.report import counted
 from rehearsal.world import World
-
-_TPU = "google.com/tpu"
+from vocabulary.keys import TPU
 
 
 @dataclass(frozen=True, kw_only=True)
 class Submitted:
-    """What became of a job. `lines` are for people: where it was admitted, or why not and what to change.
+    """What became of an object. `lines` are for people: where a job was admitted, or why not and what to change.
 
     `waits_for` are the codes of the reasons for which it waits, empty where it does not, or not only, wait.
-    `not_started`: why pods that have a node do not start, a line each.
+    `not_started`: why pods that have a node do not start, a line each. `chips`: the TPU chips that it asks for.
     """
 
     admitted: bool
@@ -41,52 +39,93 @@ class Submitted:
     waits_for: frozenset[str] = frozenset()
     pods_without_node: int = 0
     not_started: tuple[str, ...] = ()
+    chips: int = 0
+    created: tuple[dict[str, Any], ...] = ()  # the object, as the API server returned it
 
 
-def submit(world: World, cluster: str, manifest: Path) -> Submitted:
-    """Create the object in `manifest` through the API server of `cluster` (its full name)."""
-    body = yaml.safe_load(manifest.read_text())
-    api = Api(world.cloud, cluster)
-    explanation = explain(api, body)
-    made = _create(world, cluster, body)
-    if isinstance(made, str):
-        return Submitted(admitted=False, lines=[f"refused: {made}"])
-    workload = next(
-        item
-        for item in api.everything()
-        if item["kind"] == "Workload" and item["metadata"]["ownerReferences"][0]["name"] == made["metadata"]["name"]
-    )
-    assigned = workload["status"].get("admission", {}).get("podSetAssignments", [])
+class _NotCreated(Exception):
+    """The API server refuses the object; the text is its message."""
+
+    def __init__(self, message: str, *, exists: bool = False) -> None:
+        super().__init__(message)
+        self.exists = exists
+
+
+def submit(world: World, cluster: str, body: object) -> Submitted:
+    """Creates an object through the API server of `cluster` (its full name). What is no job counts as admitted."""
+    metadata = body.get("metadata") if isinstance(body, dict) else None
+    if not isinstance(body, dict) or not isinstance(metadata, dict) or not isinstance(body.get("kind"), str):
+        return Submitted(admitted=False, lines=["is not a Kubernetes object: it needs a kind and metadata"])
+    api, kind = Api(world.cloud, cluster), body["kind"]
+    try:
+        explanation = explain(api, body) if kind in KINDS else None
+        created = _create(world, cluster, body)
+    except NotAWorkload as error:
+        return Submitted(admitted=False, lines=[str(error)])
+    except _NotCreated as error:
+        if error.exists and kind not in KINDS:  # of another team or pool group, or of the environment
+            return Submitted(admitted=True, lines=[f"exists: {kind} {metadata['name']}"])
+        return Submitted(admitted=False, lines=[f"refused: {error}"])
+    if explanation is None:
+        return Submitted(admitted=True, lines=[f"created: {kind} {created['metadata']['name']}"], created=(created,))
+    chips = sum(int(plan.requests.get(TPU, 0)) for plan in explanation.pod_sets)
+    workload = _workload_of(api, created)
+    assigned = workload.get("status", {}).get("admission", {}).get("podSetAssignments", [])
     if not assigned:
         waits = explanation.verdict is Verdict.WAITS
         lines = [
             f"{explanation.verdict.value}: {reason.what}{f'; {reason.fix}' if reason.fix else ''}"
             for reason in explanation.reasons
         ]
-        codes = frozenset(reason.code for reason in explanation.reasons) if waits else frozenset[str]()
-        return Submitted(admitted=False, lines=lines, waits_for=codes)
+        return Submitted(
+            admitted=explanation.verdict is Verdict.ADMITTED,  # on a RayCluster that exists: nothing for Kueue to do
+            lines=lines or list(explanation.notes),
+            waits_for=frozenset(reason.code for reason in explanation.reasons) if waits else frozenset(),
+            chips=chips,
+            created=(created,),
+        )
     lines, without_node = [], 0
     for item, places, left in _places(api, workload):
         without_node += left
         lines.append(f"admitted: {item['name']}, {counted(item['count'], 'pod')}, on {', '.join(places)}")
     for (flavor, resource), number in explanation.borrows.items():
-        if resource == _TPU:
+        if resource == TPU:
             lines.append(f"borrows {counted(int(number), 'chip')} of {flavor} from other teams")
     return Submitted(
         admitted=True,
         lines=lines,
         pods_without_node=without_node,
         not_started=refused(world.cloud, cluster, body),
+        chips=chips,
+        created=(created,),
     )
+
+
+def delete(world: World, cluster: str, objects: Iterable[dict[str, Any]]) -> None:
+    """Deletes what `submit` created."""
+    api = Api(world.cloud, cluster)
+    for body in objects:
+        metadata = body["metadata"]
+        api.delete(api.resource(body["apiVersion"], body["kind"]), metadata.get("namespace", ""), metadata["name"])
+
+
+def _workload_of(api: Api, job: dict[str, Any]) -> dict[str, Any]:
+    """The Workload that Kueue made of a job, or an empty mapping."""
+    for item in api.everything():
+        if item["kind"] == "Workload" and item["metadata"].get("namespace") == job["metadata"].get("namespace"):
+            owner = item["metadata"]["ownerReferences"][0]
+            if (owner["kind"], owner["name"]) == (job["kind"], job["metadata"]["name"]):
+                return item
+    return {}
 
 
 def quotas_off(cloud: Cloud, cluster: str) -> list[str]:
     """Flavors whose TPU quotas, of all ClusterQueues together, are not the chips of the nodes that they select."""
     seen = read_cluster(Api(cloud, cluster).everything())
     found = []
-    with_chips = {name for queue in seen.cluster_queues.values() for name, resource in queue.quotas if resource == _TPU}
+    with_chips = {name for queue in seen.cluster_queues.values() for name, resource in queue.quotas if resource == TPU}
     for flavor in (seen.flavors[name] for name in sorted(with_chips)):
-        quota = sum(seen.quota(queue, (flavor.name, _TPU)).nominal for queue in seen.cluster_queues)
+        quota = sum(seen.quota(queue, (flavor.name, TPU)).nominal for queue in seen.cluster_queues)
         selected = [node for node in nodes(cloud, cluster) if flavor.labels.items() <= node.labels.items()]
         chips = sum(node.count * node.chips for node in selected)
         if chips != quota:
@@ -95,14 +134,19 @@ def quotas_off(cloud: Cloud, cluster: str) -> list[str]:
 
 
 def _create(world: World, cluster: str, body: dict[str, Any]) -> Any:
-    """The object as created, or the API server's message."""
-    kind = next(item for item in ALL if (item.api_version, item.kind) == (body["apiVersion"], body["kind"]))
-    root = "api" if "/" not in kind.api_version else "apis"
-    namespace = body["metadata"]["namespace"]
-    path = f"{server.PREFIX}{cluster}/{root}/{kind.api_version}/namespaces/{namespace}/{kind.plural}"
+    """The object as created. Raises _NotCreated."""
+    version, metadata = body.get("apiVersion"), body["metadata"]
+    kind = next((item for item in ALL if (item.api_version, item.kind) == (version, body["kind"])), None)
+    if kind is None:
+        raise _NotCreated(f'no matches for kind "{body["kind"]}" in version "{version}"')
+    namespace = str(metadata.get("namespace") or "")
+    if kind.namespaced and not namespace:
+        raise _NotCreated("it names no namespace; write namespace: ${NAMESPACE} in its metadata")
+    root = "apis" if "/" in kind.api_version else "api"
+    place = f"namespaces/{quote(namespace, safe='')}/" if kind.namespaced else ""
     request = urllib.request.Request(
-        world.address + path,
-        data=json.dumps(body).encode(),
+        f"{world.address}{server.PREFIX}{cluster}/{root}/{kind.api_version}/{place}{kind.plural}",
+        data=json.dumps(body, default=str).encode(),
         headers={"Content-Type": "application/json"},
         method="POST",
     )
@@ -111,7 +155,7 @@ def _create(world: World, cluster: str, body: dict[str, Any]) -> Any:
         with direct.open(request, timeout=30) as reply:
             return json.load(reply)
     except urllib.error.HTTPError as error:
-        return json.load(error).get("message", str(error))
+        raise _NotCreated(json.load(error).get("message", str(error)), exists=error.code == 409) from None
 
 
 def _places(api: Api, job: Any) -> Iterator[tuple[dict[str, Any], list[str], int]]:
@@ -129,7 +173,7 @@ def _places(api: Api, job: Any) -> Iterator[tuple[dict[str, Any], list[str], int
             given = [flavors[name] for name in assignment["flavors"].values()]
             labels = {key: value for each in given for key, value in each.get("nodeLabels", {}).items()}
             tolerated = {each["key"] for flavor in given for each in flavor.get("tolerations", [])}
-            tolerated |= {_TPU} & assignment["flavors"].keys()
+            tolerated |= {TPU} & assignment["flavors"].keys()
             left, places = int(assignment["count"]), []
             for node in nodes(api.cloud, api.cluster):
                 hosts = min(left, node.count - taken[node.pool])

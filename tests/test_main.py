@@ -11,6 +11,7 @@ import pytest
 
 import main
 from environment import project
+from manifests.render import BadManifest
 from tests.synthesis import ROOT, STACKS
 
 
@@ -49,3 +50,17 @@ def test_nothing_is_written_into_a_folder_that_holds_the_checkout(
         assert main.main() == 2
         assert f"--output: '{folder}' holds this checkout" in capsys.readouterr().err
         assert list(checkout.iterdir()) == []
+
+
+def test_a_manifest_that_cannot_be_rendered_is_an_error_without_a_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object) -> None:
+        raise BadManifest("manifests/serve/server.yaml:1: ${HOST} is not a name")
+
+    monkeypatch.setenv("PROJECT_ID", "my-project")
+    monkeypatch.setenv("CDKTF_OUTDIR", str(tmp_path / "out"))
+    monkeypatch.setattr("manifests.render.render", refuse)
+    assert main.main() == 2
+    assert capsys.readouterr().err == "manifests/serve/server.yaml:1: ${HOST} is not a name\n"
+    assert not (tmp_path / "out").exists()

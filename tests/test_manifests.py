@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 
 import environment
-from manifests.render import render
+from manifests.render import WORKLOADS, BadManifest, render
 from tests.synthesis import HERE
 
 
-def rendered(folder: Path, **settings: str) -> dict[str, str]:
+def rendered(folder: Path, *, workloads: Path = WORKLOADS, **settings: str) -> dict[str, str]:
     """Every rendered manifest by its path under `folder`."""
-    wanted = environment.load(HERE / "cases" / "default.env", process_env=settings)
-    return {str(path.relative_to(folder)): path.read_text(encoding="utf-8") for path in render(wanted, folder)}
+    default = environment.load(HERE / "cases" / "default.env", process_env=settings)
+    files = render(default, folder, workloads=workloads)
+    return {str(path.relative_to(folder)): path.read_text(encoding="utf-8") for path in files}
 
 
 @pytest.mark.parametrize("namespace", ["0", "null", "true", "1e3"])
@@ -27,7 +29,7 @@ def test_a_name_that_yaml_reads_as_something_else_stays_a_name(namespace: str, t
 def test_what_a_team_of_before_left_is_gone(tmp_path: Path) -> None:
     rendered(tmp_path / "manifests", NAMESPACE="before")
     rendered(tmp_path / "manifests", NAMESPACE="after")
-    assert [path.name for path in (tmp_path / "manifests").iterdir()] == ["after"]
+    assert [path.name for path in (tmp_path / "manifests").iterdir() if path.is_dir()] == ["after"]
 
 
 def test_what_somebody_keeps_beside_them_stays(tmp_path: Path) -> None:
@@ -43,3 +45,61 @@ def test_what_somebody_keeps_beside_them_stays(tmp_path: Path) -> None:
 
 def test_no_name_is_left_to_fill_in(tmp_path: Path) -> None:
     assert not any("${" in text for text in rendered(tmp_path).values())
+
+
+def workload(folder: Path, name: str, **files: str) -> Path:
+    """A copy of manifests/ in `folder` with one workload more, of these files."""
+    workloads = folder / "manifests"
+    shutil.copytree(WORKLOADS / "hello-tpu", workloads / "hello-tpu", dirs_exist_ok=True)
+    (workloads / name).mkdir()
+    for file, text in files.items():
+        (workloads / name / f"{file}.yaml").write_text(text, encoding="utf-8")
+    return workloads
+
+
+def test_a_new_workload_is_a_folder_and_none_of_its_files_is_lost(tmp_path: Path) -> None:
+    workloads = workload(
+        tmp_path, "serve", server="queue: ${QUEUE}\n---\nimage: ${IMAGE}\n", client="a: $${B} $(C) $D\n"
+    )
+    texts = rendered(tmp_path / "out", workloads=workloads)
+    assert sorted(texts) == [f"tpu-training/tpu/{name}.yaml" for name in ("hello-tpu", "serve/client", "serve/server")]
+    image = "us-east5-docker.pkg.dev/my-project/tpu-images/serve"
+    assert texts["tpu-training/tpu/serve/server.yaml"] == f"queue: default\n---\nimage: {image}\n"
+    assert texts["tpu-training/tpu/serve/client.yaml"] == "a: ${B} $(C) $D\n", "what is no ${NAME} stays"
+
+
+def test_a_file_or_workload_that_is_gone_goes_from_the_rendered_ones(tmp_path: Path) -> None:
+    workloads = workload(tmp_path, "serve", server="a: 1\n", client="a: 2\n")
+    rendered(tmp_path / "out", workloads=workloads)
+    (workloads / "serve" / "client.yaml").unlink()
+    files = "tpu-training/tpu/hello-tpu.yaml", "tpu-training/tpu/serve.yaml"
+    assert tuple(rendered(tmp_path / "out", workloads=workloads)) == files == on_disk(tmp_path / "out")
+    shutil.rmtree(workloads / "serve")
+    assert tuple(rendered(tmp_path / "out", workloads=workloads)) == files[:1] == on_disk(tmp_path / "out")
+
+
+def on_disk(folder: Path) -> tuple[str, ...]:
+    return tuple(sorted(str(path.relative_to(folder)) for path in folder.rglob("*.yaml")))
+
+
+def test_a_name_that_does_not_exist_is_an_error_with_its_place_and_nothing_is_written(tmp_path: Path) -> None:
+    workloads = workload(tmp_path, "serve", server="a: ${HOST}\nb: ${HOME}\n", client="a: ${}\nb: ${NOT CLOSED\n")
+    with pytest.raises(BadManifest) as error:
+        rendered(tmp_path / "out", workloads=workloads)
+    first, second, third, fourth = str(error.value).splitlines()
+    assert first.startswith("manifests/serve/client.yaml:1: ${} is not a name that is filled in; ")
+    assert second.startswith("manifests/serve/client.yaml:2: ${NOT CLOSED is not a name")
+    assert third.startswith(
+        "manifests/serve/server.yaml:1: ${HOST} is not a name that is filled in; did you mean ${HOSTS}?"
+    )
+    assert fourth.startswith("manifests/serve/server.yaml:2: ${HOME} is not a name")
+    assert all(" ACCELERATOR, BUCKET, CHIPS, " in line for line in (first, second, third, fourth))
+    assert fourth.endswith("; write $${HOME} where the manifest itself needs that text")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_that_cannot_be_read_is_an_error_with_its_name(tmp_path: Path) -> None:
+    workloads = workload(tmp_path, "serve", server="a: 1\n")
+    (workloads / "serve" / "server.yaml").write_bytes(b"a: \xff\n")
+    with pytest.raises(BadManifest, match=r"^manifests/serve/server\.yaml: line 1 is not UTF-8"):
+        rendered(tmp_path / "out", workloads=workloads)

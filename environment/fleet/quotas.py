@@ -62,7 +62,7 @@ def quota_problems(fleet: Fleet) -> Iterator[Problem]:
                 message="is in the pools of no team, so nobody could use it; add it to one, or remove it",
             )
     for team in fleet.teams:
-        if not any(_can_have_one(team, fleet.teams, shared[pool]) for pool in team.pools):
+        if not any(can_have_one(team, fleet.teams, shared[pool]) for pool in team.pools):
             yield Problem(
                 keys=(fleet.key("teams", team.name), fleet.key("teams"), *fleet.size_keys),
                 message="owns no slice by its share and can borrow none, so no job of it could ever start; raise its "
@@ -84,7 +84,7 @@ def quota_warnings(fleet: Fleet) -> Iterator[Problem]:
         )
 
 
-def _can_have_one(team: Team, teams: Sequence[Team], slices: Mapping[str, int]) -> bool:
+def can_have_one(team: Team, teams: Sequence[Team], slices: Mapping[str, int]) -> bool:
     """Whether a team can ever have a slice of a group: one of its own, or one that another lends."""
     lent = any(lendable(each, slices[each.name]) for each in teams if each.name in slices)
     return slices[team.name] > 0 or (lent and team.borrowing_limit != 0)

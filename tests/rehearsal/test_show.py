@@ -153,7 +153,7 @@ def test_of_every_case_what_exists_and_every_teams_verdict_fit_80_columns(
     told = capsys.readouterr()
     assert told.err == ""
     assert [line for line in told.out.splitlines() if len(line) > 80] == []
-    exists, _, verdicts = flat(told.out).partition("Submit hello-tpu for every team")
+    exists, _, verdicts = flat(told.out).partition("Submit every workload for every team")
     for team in wanted.teams:
         assert re.search(rf"members of [^:]*\b{team.name}\b", exists)
         assert re.search(rf"\b{team.name}\b[^:]*: (?:admitted|waits): ", verdicts)
@@ -167,8 +167,18 @@ def test_no_two_teams_jobs_are_on_the_same_hosts(
     fleet: FakeCloud, synthesis: Synthesis, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shown_of(fleet, synthesis.environment(FLEET))._submit()
-    pools = re.findall(r"on node pool (\S+) in", flat(capsys.readouterr().out))
-    assert pools == ["pretrain-0", "dev-0", "dev-1"]
+    told = flat(capsys.readouterr().out)
+    of_group = re.split(r"hello-tpu\.yaml on pool group (\S+)", told)[1:]
+    pools = {
+        group: re.findall(r"on node pool (\S+) in", text)
+        for group, text in zip(of_group[::2], of_group[1::2], strict=True)
+    }
+    assert pools == {
+        "pretrain": ["pretrain-0"],
+        "dev": ["dev-0", "dev-1", "dev-2"],
+        "serve": ["serve-0", "serve-1"],
+        "burst": ["burst-0", "burst-1"],
+    }
 
 
 def test_a_team_whose_queue_is_on_hold_is_a_problem_and_the_others_have_their_verdicts(
@@ -184,10 +194,11 @@ def test_a_team_whose_queue_is_on_hold_is_a_problem_and_the_others_have_their_ve
     api.store(queue)
     shown = shown_of(fleet, synthesis.environment(FLEET))
     shown._submit()
-    assert shown.problems == ["serving: hello-tpu is not admitted"]
+    held = "is not admitted: waits: ClusterQueue serving is stopped (Hold): "
+    starts = [problem.partition("nothing starts")[0] for problem in shown.problems]
+    assert starts == [f"serving: hello-tpu.yaml on {group} {held}" for group in ("dev", "serve")]
     told = flat(capsys.readouterr().out)
     assert "research: admitted: " in told and "students: admitted: " in told
-    assert "serving: never: " in told or "serving: waits: " in told
 
 
 def test_warnings_are_told_once_above_and_once_at_the_end(
@@ -248,7 +259,7 @@ def test_a_deployment_that_fails_says_why_and_the_exit_code_is_1(
     told = flat(told)
     assert "409: The resource 'projects/my-project/global/networks/tpu-network' already exists, alreadyExists" in told
     assert "with google_compute_network.network," in told
-    assert "Submit hello-tpu" not in told, "nothing goes on after that"
+    assert "Submit every workload" not in told, "nothing goes on after that"
 
 
 @whole

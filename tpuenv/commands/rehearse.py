@@ -9,9 +9,9 @@ import sys
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from environment import Environment, Team, project
-from environment.fleet.quotas import slices_of_teams
+from environment import Environment, project
 from tpuenv.rehearsals.session import PROTECTED, UNPROTECTED, Parts, add_options, overrides, to_rehearse, world_for
+from tpuenv.rehearsals.submissions import submit_workloads
 from tpuenv.terraform.errors import protected
 
 if TYPE_CHECKING:
@@ -22,9 +22,10 @@ _DESCRIPTION = """\
 Deploys every stack of vars.env with the real cdktf CLI and the real Terraform
 against a Google Cloud that is played on this machine: no account, no credentials,
 no network. It shows what exists and who may use it, deploys again (nothing may
-change), submits the hello-tpu job for every team, sees destroy refused while
-protected, destroys everything, and checks that nothing is left. The exit code is
-0 only if all of that went well. NO_COLOR=1 leaves out the colours.
+change), submits every workload of manifests/ for every team and pool group that
+it may use, sees destroy refused while protected, destroys everything, and checks
+that nothing is left. The exit code is 0 only if all of that went well. NO_COLOR=1
+leaves out the colours.
 """
 
 _EPILOG = """\
@@ -37,10 +38,6 @@ It proves the wiring, the order, that a second deploy changes nothing, and the w
 back; it does not prove how Google Cloud behaves. What it refuses, and after which page
 of documentation, is in rehearsal/.
 """
-
-# What a job may wait for (codes of admission): Google's machines; what others use.
-_MACHINES = frozenset({"admission-check"})
-_OTHERS = frozenset({"quota-in-use"})
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -118,33 +115,8 @@ class Show(Parts):
                     self.wrong(f"{stack.name}: the second deployment changes something\n" + _changes(stack))
 
     def _submit(self) -> None:
-        with self.part("Submit hello-tpu for every team"):
-            groups, teams = self.environment.groups, self.environment.teams
-            shared = slices_of_teams(groups, teams)
-            own = {team.name: [pool for pool in team.pools if shared[pool][team.name]] for team in teams}
-            verdicts: dict[str, list[str]] = {}
-            # Who owns a slice starts on it; what is left idle then, the others borrow.
-            for team in sorted(teams, key=lambda team: not own[team.name]):
-                pool = next(iter(own[team.name]), team.pools[0])
-                verdict = self._submit_for(team, pool, owner=bool(own[team.name]))
-                verdicts.setdefault(verdict, []).append(team.name)
-            for verdict, names in verdicts.items():
-                self.say(f"  {', '.join(names)}: {verdict}")
-
-    def _submit_for(self, team: Team, pool: str, *, owner: bool) -> str:
-        """What became of the job."""
-        from rehearsal.jobs import submit
-
-        manifest = self.world.output / "manifests" / team.name / pool / "hello-tpu.yaml"
-        submitted = submit(self.world, self._cluster(), manifest)
-        may_wait_for = _MACHINES if owner else _MACHINES | _OTHERS
-        if submitted.pods_without_node:
-            self.wrong(f"{team.name}: hello-tpu has {submitted.pods_without_node} pods that no node pool carries")
-        elif not submitted.admitted and not (submitted.waits_for and submitted.waits_for <= may_wait_for):
-            self.wrong(f"{team.name}: hello-tpu is not admitted")
-        for line in submitted.not_started:
-            self.wrong(f"{team.name}: {line}")
-        return "\n    ".join(submitted.lines)
+        with self.part("Submit every workload for every team"):
+            submit_workloads(self, self._cluster())
 
     def _refused_destroy(self) -> None:
         with self.part("Destroy while protected: must be refused"):

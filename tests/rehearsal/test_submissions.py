@@ -1,0 +1,96 @@
+"""A rehearsal submits every workload that is there, each of its manifests, for every team and pool group."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from environment import Environment
+from manifests.render import WORKLOADS, render
+from tests.rehearsal.conftest import FLEET
+from tests.rehearsal.deployed import world_of
+from tests.rehearsal.played import Played
+from tests.synthesis import Synthesis
+from tpuenv.rehearsals.session import Parts
+from tpuenv.rehearsals.submissions import submit_workloads
+
+CONFIG = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: serve, namespace: "${NAMESPACE}"}
+data: {hosts: "${HOSTS}"}
+"""
+
+
+def submitted(played: Played, environment: Environment, **files: str) -> Parts:
+    """The part of a rehearsal, with a workload `serve` of these files beside those of the project."""
+    workloads = played.folder / "workloads"
+    shutil.copytree(WORKLOADS / "hello-tpu", workloads / "hello-tpu")
+    (workloads / "serve").mkdir()
+    for name, text in files.items():
+        (workloads / "serve" / f"{name}.yaml").write_text(text, encoding="utf-8")
+    world = world_of(environment, played.folder)
+    world._announced = {"address": played.place.address}
+    world.output.unlink(missing_ok=True)
+    render(environment, world.output / "manifests", workloads=workloads)
+    parts = Parts(world, environment)
+    (cluster,) = played.cloud.find("google_container_cluster")
+    submit_workloads(parts, cluster.name)
+    return parts
+
+
+@pytest.fixture
+def job() -> str:
+    """hello-tpu's manifest, under a name of its own."""
+    return (
+        (WORKLOADS / "hello-tpu" / "jobset.yaml")
+        .read_text(encoding="utf-8")
+        .replace("generateName: hello-tpu-", "name: serve")
+    )
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_every_manifest_of_a_workload_is_submitted_and_named(
+    deployed: Played, synthesis: Synthesis, job: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = submitted(deployed, synthesis.environment("default"), server=f"{CONFIG}---\n{job}", other=job)
+    told = flat(capsys.readouterr().out)
+    admitted = "admitted: slice, 4 pods, on node pool tpu-0 in us-east5-b (4 hosts x 4 chips)"
+    assert parts.problems == []
+    assert told == flat(
+        f"""
+        hello-tpu.yaml on pool group tpu tpu-training: {admitted}
+        serve/other.yaml on pool group tpu tpu-training: {admitted}
+        serve/server.yaml on pool group tpu tpu-training: created: ConfigMap serve {admitted}
+        """
+    ), "each finds the slices free"
+
+
+def test_of_a_fleet_every_team_and_group_has_its_turn(fleet: Played, synthesis: Synthesis, job: str) -> None:
+    assert submitted(fleet, synthesis.environment(FLEET), server=f"{CONFIG}---\n{job}").problems == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("${TOPOLOGY}", "8x8"), "never: selects cloud.google.com/gke-tpu-topology: 8x8; use 4x4"),
+        (("replicas: 1", "replicas: 9"), "never: "),
+        (("replicas: 1", "replcas: 1"), "refused: "),
+        (("kind: JobSet", "kind: JobSt"), 'refused: no matches for kind "JobSt" in version'),
+        (('  namespace: "${NAMESPACE}"\n', ""), "refused: it names no namespace; write namespace: ${NAMESPACE}"),
+        (("failurePolicy:", "failurePolicy: {"), "is not YAML, line"),
+        (("parallelism: ${HOSTS}", "parallelism: [1]"), "is not a whole number"),
+    ],
+)
+def test_a_manifest_that_cannot_be_admitted_fails_with_the_words_of_check(
+    change: tuple[str, str], words: str, deployed: Played, synthesis: Synthesis, job: str
+) -> None:
+    assert change[0] in job
+    parts = submitted(deployed, synthesis.environment("default"), bad=job.replace(*change), good=job)
+    (problem,) = parts.problems
+    assert problem.startswith("tpu-training: serve/bad.yaml on tpu")
+    assert words in problem
