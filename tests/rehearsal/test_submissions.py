@@ -10,7 +10,7 @@ from environment import Environment
 from manifests.render import WORKLOADS, render
 from tests.rehearsal.conftest import FLEET
 from tests.rehearsal.deployed import world_of
-from tests.rehearsal.played import Played
+from tests.rehearsal.fake import FakeCloud
 from tests.synthesis import Synthesis
 from tpuenv.rehearsals.session import Parts
 from tpuenv.rehearsals.submissions import submit_workloads
@@ -23,19 +23,19 @@ data: {hosts: "${HOSTS}"}
 """
 
 
-def submitted(played: Played, environment: Environment, **files: str) -> Parts:
+def submitted(fake: FakeCloud, environment: Environment, **files: str) -> Parts:
     """The part of a rehearsal, with a workload `serve` of these files beside those of the project."""
-    workloads = played.folder / "workloads"
+    workloads = fake.folder / "workloads"
     shutil.copytree(WORKLOADS / "hello-tpu", workloads / "hello-tpu")
     (workloads / "serve").mkdir()
     for name, text in files.items():
         (workloads / "serve" / f"{name}.yaml").write_text(text, encoding="utf-8")
-    world = world_of(environment, played.folder)
-    world._announced = {"address": played.place.address}
+    world = world_of(environment, fake.folder)
+    world._announced = {"address": fake.place.address}
     world.output.unlink(missing_ok=True)
     render(environment, world.output / "manifests", workloads=workloads)
     parts = Parts(world, environment)
-    (cluster,) = played.cloud.find("google_container_cluster")
+    (cluster,) = fake.cloud.find("google_container_cluster")
     submit_workloads(parts, cluster.name)
     return parts
 
@@ -55,7 +55,7 @@ def flat(text: str) -> str:
 
 
 def test_every_manifest_of_a_workload_is_submitted_and_named(
-    deployed: Played, synthesis: Synthesis, job: str, capsys: pytest.CaptureFixture[str]
+    deployed: FakeCloud, synthesis: Synthesis, job: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     parts = submitted(deployed, synthesis.environment("default"), server=f"{CONFIG}---\n{job}", other=job)
     told = flat(capsys.readouterr().out)
@@ -70,7 +70,7 @@ def test_every_manifest_of_a_workload_is_submitted_and_named(
     ), "each finds the slices free"
 
 
-def test_of_a_fleet_every_team_and_group_has_its_turn(fleet: Played, synthesis: Synthesis, job: str) -> None:
+def test_of_a_fleet_every_team_and_group_has_its_turn(fleet: FakeCloud, synthesis: Synthesis, job: str) -> None:
     assert submitted(fleet, synthesis.environment(FLEET), server=f"{CONFIG}---\n{job}").problems == []
 
 
@@ -87,7 +87,7 @@ def test_of_a_fleet_every_team_and_group_has_its_turn(fleet: Played, synthesis: 
     ],
 )
 def test_a_manifest_that_cannot_be_admitted_fails_with_the_words_of_check(
-    change: tuple[str, str], words: str, deployed: Played, synthesis: Synthesis, job: str
+    change: tuple[str, str], words: str, deployed: FakeCloud, synthesis: Synthesis, job: str
 ) -> None:
     assert change[0] in job
     parts = submitted(deployed, synthesis.environment("default"), bad=job.replace(*change), good=job)
