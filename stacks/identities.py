@@ -17,7 +17,7 @@ from constructs import Construct
 
 from environment import Environment
 from stacks.base import EnvironmentStack
-from stacks.permissions import Permissions, needed
+from stacks.permissions import Needed, needed
 
 PLAN, DEPLOY, SCHEDULER = "plan", "deploy", "scheduler"
 
@@ -71,7 +71,7 @@ class Identities(Construct):
     def _account(self, purpose: str, name: str, what: str) -> ServiceAccount:
         return ServiceAccount(self, f"{purpose}-account", account_id=name, display_name=what)
 
-    def _grant_deploy(self, permissions: Permissions) -> None:
+    def _grant_deploy(self, permissions: Needed) -> None:
         self._grant(
             [DEPLOY],
             "deploy",
@@ -86,7 +86,7 @@ class Identities(Construct):
             [DEPLOY],
             "deploy_buckets",
             "deploy: change and delete the teams' buckets",
-            {*permissions.data, SET_BUCKET_POLICY},
+            {*permissions.own, SET_BUCKET_POLICY},
             condition=("only buckets of teams, only their roles", f"{self._our_buckets()} && {_only(bucket_roles)}"),
         )
         for permission, roles in grants.items():

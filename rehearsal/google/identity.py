@@ -1,7 +1,7 @@
 """Who asks, and whether IAM lets them: the roles that are bound in the fake cloud, their permissions, conditions.
 
-What each call takes, and what is in Google's roles, is data of the rehearsal's own (roles.json): the stacks say what
-they think they need, and this says what is needed. Whoever comes with the token of the rehearsal administers all.
+What each call takes stands in vocabulary/resource_types, and what is in Google's roles in roles.json. A client with the
+token of the rehearsal administers everything.
 https://cloud.google.com/iam/docs/overview
 """
 
@@ -15,6 +15,7 @@ from typing import Any
 
 from rehearsal.cloud import Attributes, Cloud
 from rehearsal.google.conditions import BadCondition, holds
+from vocabulary.resource_types import facts_of, fill, is_described, missing_facts
 
 TOKEN = "rehearsal"  # of whoever administers the project; with ":" and an email after it, of that service account
 ADMINISTRATOR = ""
@@ -24,9 +25,7 @@ _CLOCK = "clock"
 ROLE = "google_project_iam_custom_role"
 PROJECT_MEMBER = "google_project_iam_member"
 
-_DATA: dict[str, Any] = json.loads((Path(__file__).parent / "roles.json").read_text())
-_TYPES: Mapping[str, Mapping[str, Any]] = _DATA["types"]
-_ROLES: Mapping[str, Sequence[str]] = _DATA["roles"]
+_ROLES: Mapping[str, Sequence[str]] = json.loads((Path(__file__).parent / "roles.json").read_text())
 
 # Who is bound to a resource itself: its name, the kind of its bindings, and the attribute that names it in them.
 _BOUND_TO = (
@@ -95,20 +94,19 @@ def refused(cloud: Cloud, account: str, type_: str, operation: str, values: Attr
     """Why `account` may not read, create, update or delete a resource of Terraform with these attributes, or ""."""
     if account == ADMINISTRATOR:
         return ""
-    if type_ not in _TYPES:
-        return (
-            f"The rehearsal does not know what it takes to {operation} {type_}; add it to rehearsal/google/roles.json."
-        )
-    known = _TYPES[type_]
+    if not is_described(type_):
+        return missing_facts(type_)[0]
+    facts = facts_of(type_)
+    permissions = facts.permissions
     within = f"projects/{project}"
-    name = known.get("resource", within).format_map(_Parts(values, project))
-    place = within if operation == "create" and not known.get("made_on_resource") else name
+    name = fill(permissions.parent or permissions.on or facts.name, {**values, "project": project}) or within
+    place = within if operation == "create" and not permissions.parent else name
     roles = [str(values["role"])] if "role" in values and operation != "read" else []
-    for permission in known.get(operation, []):
+    for permission in permissions.of(operation):
         why = denied(cloud, account, permission, place, project=project, roles=roles)
         if why:
             return why
-    for path in known.get("acts_as", []) if operation in ("create", "update") else []:
+    for path in permissions.acts_as if operation in ("create", "update") else []:
         for account_ in _at(values, path.split(".")):
             email = account_.rpartition("/")[2]
             target = f"projects/{project}/serviceAccounts/{email}"
@@ -162,20 +160,3 @@ def _at(values: Any, path: Sequence[str]) -> Iterator[str]:
         yield from _at(values.get(path[0]), path[1:])
     elif not path and isinstance(values, str) and values:
         yield values
-
-
-class _Parts(dict[str, Any]):
-    """The attributes that a resource's name is made of; a reference counts with its last part."""
-
-    def __init__(self, values: Attributes, project: str) -> None:
-        super().__init__(
-            {
-                key: str(value).rpartition("/")[2] if key in ("cluster", "repository", "router") else value
-                for key, value in values.items()
-                if value is not None
-            }
-        )
-        self["project"] = project
-
-    def __missing__(self, key: str) -> str:
-        return ""

@@ -13,10 +13,10 @@ from typing import Any
 from rehearsal.cloud import Attributes
 from rehearsal.google import identity
 from rehearsal.terraform import planning
-from rehearsal.terraform.provider_facts import facts_of
 from rehearsal.terraform.resource_type import Client, Refusal
 from rehearsal.terraform.schemas import Block
 from rehearsal.terraform.values import UNKNOWN, Unknown, is_known, known_part
+from vocabulary.resource_types import provider_facts
 
 PROJECT = "project"
 SERVICE = "google_project_service"
@@ -123,7 +123,7 @@ class GoogleResource:
 
     def plan(self, client: Client, block: Block, prior: Attributes | None, planned: Attributes) -> Attributes:
         out = dict(planned)
-        for name in facts_of(self.type_).from_provider:
+        for name in provider_facts(self.type_).from_provider:
             if isinstance(out[name], Unknown):
                 out[name] = client.settings.get(name) or UNKNOWN
         if self.labels in out and "effective_labels" in block.attributes:
@@ -188,7 +188,7 @@ class GoogleResource:
         else:
             raise Refusal(f"Import id {id_!r} doesn't match any of the accepted formats: [{self.path}]")
         # What only the state has is at its default after an import, as in the provider's own importers.
-        defaults = {name: facts_of(self.type_).defaults.get(name) for name in self.state_only}
+        defaults = {name: provider_facts(self.type_).defaults.get(name) for name in self.state_only}
         values = {"id": id_, "project": client.settings.get("project"), **defaults, **found}
         if is_member and client.cloud.get(self.type_, self.identity(client, values)) is None:
             words = f'with role "{values["role"]}", member "{values["member"]}", and condition title ""'

@@ -12,11 +12,11 @@ from typing import Any
 
 from rehearsal.cloud import Attributes, Cloud
 from rehearsal.terraform import bindings, consistency, failures, planning, schemas, sdk, values
-from rehearsal.terraform.provider_facts import FACTS, facts_of
 from rehearsal.terraform.resource_type import Client, DataSource, Place, Refusal, ResourceType
 from rehearsal.terraform.schemas import Block
 from rehearsal.terraform.values import Value
 from rehearsal.terraform.wire import MESSAGES
+from vocabulary.resource_types import missing_facts, provider_facts
 
 ERROR, WARNING = 1, 2
 
@@ -76,7 +76,9 @@ class Provider:
         return MESSAGES["GetProviderSchemaResponse"](
             provider=schemas.to_message(self.schemas.provider),
             resource_schemas={
-                name: schemas.to_message(block, version=facts_of(name).version, sensitive=facts_of(name).sensitive)
+                name: schemas.to_message(
+                    block, version=provider_facts(name).version, sensitive=provider_facts(name).sensitive
+                )
                 for name, block in self.schemas.resources.items()
             },
             data_source_schemas={name: schemas.to_message(block) for name, block in self.schemas.sources.items()},
@@ -117,7 +119,7 @@ class Provider:
             return MESSAGES["PlanResourceChangeResponse"](
                 planned_state=_encode(planned, block),
                 requires_replace=[path_message(path) for path in replaced],
-                legacy_type_system=facts_of(kind.type_).sdk,
+                legacy_type_system=provider_facts(kind.type_).sdk,
             )
 
         return self._answer("PlanResourceChangeResponse", request, connection, plan)
@@ -135,7 +137,7 @@ class Provider:
 
         Terraform lets the SDK's providers plan and answer what they like; a mistake of this one is found here.
         """
-        facts = facts_of(kind.type_)
+        facts = provider_facts(kind.type_)
         if facts.sdk:
             proposed, config = (sdk.completed(block, each, prior, facts) for each in (proposed, config))
         planned = kind.plan(client, block, prior, planning.fill_unknown(block, proposed, prior))
@@ -144,12 +146,8 @@ class Provider:
             return planned, []
         if planning.same(block, planned, prior):
             return prior, []
-        if kind.type_ not in FACTS:
-            raise Refusal(
-                f"The rehearsal does not know what a change of {kind.type_} replaces",
-                "rehearsal/terraform/provider_facts.json says it of the types that the stacks make; "
-                "docs/provider-facts.md says how to add one.",
-            )
+        if missing := missing_facts(kind.type_):
+            raise Refusal(f"The rehearsal does not know what a change of {kind.type_} replaces", "\n".join(missing))
         leaves, counts = facts.replaces, facts.count_replaces
         by_schema = planning.replacements(block, prior, planned, leaves=leaves, counts=counts)
         return planned, [*by_schema, *kind.forces(prior, planned)]
@@ -164,7 +162,7 @@ class Provider:
         self, client: Client, kind: ResourceType, block: Block, prior: Attributes, planned: Attributes
     ) -> Attributes:
         """Change it in place. What the real provider never sends stays as it was, and is planned again next time."""
-        sent, kept = planning.without(block, prior, planned, facts_of(kind.type_).never_sent)
+        sent, kept = planning.without(block, prior, planned, provider_facts(kind.type_).never_sent)
         if kept:
             paths = ", ".join(dict.fromkeys(".".join(each for each in path if isinstance(each, str)) for path in kept))
             client.warn(
@@ -187,7 +185,7 @@ class Provider:
                 else:
                     new = self.update(client, kind, block, prior, planned)
             return MESSAGES["ApplyResourceChangeResponse"](
-                new_state=_encode(new, block), legacy_type_system=facts_of(kind.type_).sdk
+                new_state=_encode(new, block), legacy_type_system=provider_facts(kind.type_).sdk
             )
 
         return self._answer("ApplyResourceChangeResponse", request, connection, apply)

@@ -69,7 +69,7 @@ class ResourceType(Protocol):
         ...
 
     def forces(self, prior: Attributes, planned: Attributes) -> list[planning.Path]:
-        """What replaces the resource by the provider's code: what does by its schema is in `provider_facts`."""
+        """What replaces the resource by the provider's code; vocabulary/resource_types has what does by its schema."""
         ...
 
     def plan(self, client: Client, block: Block, prior: Attributes | None, planned: Attributes) -> Attributes:

@@ -8,14 +8,16 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from rehearsal.terraform.provider_facts import Facts
 from rehearsal.terraform.schemas import Block
 from rehearsal.terraform.values import UNKNOWN, Value
+from vocabulary.resource_types import ProviderFacts
 
 _ZEROS: tuple[Value, ...] = ("", 0, False, [], {})
 
 
-def completed(block: Block, value: dict[str, Value], prior: dict[str, Value] | None, facts: Facts) -> dict[str, Value]:
+def completed(
+    block: Block, value: dict[str, Value], prior: dict[str, Value] | None, facts: ProviderFacts
+) -> dict[str, Value]:
     """`value`, a configuration or what Terraform proposes from it, with the defaults of the provider.
 
     An attribute that nobody sets and that is empty in `prior` stays as it is there: to the SDK both are the same. A
@@ -25,7 +27,7 @@ def completed(block: Block, value: dict[str, Value], prior: dict[str, Value] | N
 
 
 def _completed(
-    block: Block, value: dict[str, Value], prior: dict[str, Value] | None, facts: Facts, prefix: str
+    block: Block, value: dict[str, Value], prior: dict[str, Value] | None, facts: ProviderFacts, prefix: str
 ) -> dict[str, Value]:
     before = prior or {}
     out = dict(value)

@@ -1,49 +1,15 @@
-"""What the rehearsal knows of the real providers' changes, and what it makes of them."""
+"""What a change of a resource's configuration is planned to do, by what is known of the real providers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-import pytest
-
-from rehearsal.serve import schemas_of
-from rehearsal.terraform.provider_facts import FACTS
-from rehearsal.terraform.schemas import Block
 from rehearsal.terraform.values import Unknown
-from tests.rehearsal.fake import CACHE, FakeCloud
+from tests.rehearsal.fake import FakeCloud
 from tests.rehearsal.proposals import complete
-from tests.synthesis import EVERY_STACK, Synthesis
 
 POOL = "google_container_node_pool.tpu-0"
 NETWORK = "google_compute_network.network"
-
-
-def test_the_facts_are_those_of_the_types_that_the_stacks_make_and_of_no_others(synthesis: Synthesis) -> None:
-    made = {type_ for case, stack in EVERY_STACK for type_ in synthesis.stack(case, stack)["resource"]}
-    assert set(FACTS) == made - {"terraform_data"}
-
-
-@pytest.mark.parametrize("type_", sorted(FACTS))
-def test_every_path_of_the_facts_is_in_the_schema(type_: str) -> None:
-    block = schemas_of(type_.split("_")[0], CACHE).resources[type_]
-    known, facts = set(_paths(block, "")), FACTS[type_]
-    paths = {*facts.replaces, *facts.count_replaces, *facts.defaults, *facts.forms, *facts.never_sent}
-    paths |= {*facts.computed_blocks, *facts.sensitive, *facts.from_provider}
-    assert {path for path in paths if not _is_in(path, known)} == set()
-
-
-def _paths(block: Block, prefix: str) -> Iterator[str]:
-    for name in block.attributes:
-        yield prefix + name
-    for name, nested in block.blocks.items():
-        yield prefix + name
-        yield from _paths(nested.block, f"{prefix}{name}.")
-
-
-def _is_in(path: str, known: set[str]) -> bool:
-    """An attribute may be a list of objects, with a path of its own for what is in them."""
-    return path in known or path.rpartition(".")[0] in known
 
 
 def test_another_topology_is_planned_in_place_and_never_applied(deployed: FakeCloud) -> None:

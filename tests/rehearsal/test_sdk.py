@@ -6,9 +6,9 @@ import pytest
 
 from rehearsal.terraform import sdk
 from rehearsal.terraform.consistency import Inconsistent, check_plan, check_result
-from rehearsal.terraform.provider_facts import Facts
 from rehearsal.terraform.schemas import Attribute, Block, NestedBlock
 from rehearsal.terraform.values import UNKNOWN
+from vocabulary.resource_types import ProviderFacts
 
 TEXT = Attribute(type_="string", optional=True)
 INNER = Block(attributes={"kind": TEXT, "on": Attribute(type_="bool", optional=True)})
@@ -22,7 +22,7 @@ BLOCK = Block(
         "members": NestedBlock(block=Block(blocks={"in": NestedBlock(block=INNER, nesting="list")}), nesting="set"),
     },
 )
-FACTS = Facts(
+FACTS = ProviderFacts(
     defaults={"rows.kind": "plain", "rows.in.on": True},
     forms={"place": "upper"},
     computed_blocks=("rows", "rows.in", "members.in"),

@@ -20,9 +20,10 @@ from google.api_core import exceptions
 
 from tpuenv.failure import Failed
 from tpuenv.google.clients import Clients
-from tpuenv.recovery.import_ids import LISTED, Listed, Planned, import_id, planned
+from tpuenv.recovery.import_ids import Planned, import_id, planned
 from tpuenv.review.plans import Said
 from tpuenv.terraform.stack import Stack, Terraform
+from vocabulary.resource_types import Listing, UnknownResourceType, facts_of, is_described
 
 # A provider of Google's takes some 300 MB.
 _AT_ONCE = 4
@@ -66,7 +67,11 @@ def look(terraform: Terraform, plan: Mapping[str, Any], clients: Clients, *, kno
     for wanted in planned(plan, terraform.stack.configuration):
         if wanted.address in known:
             continue
-        if wanted.type_ in LISTED:
+        if not is_described(wanted.type_):
+            unclear[wanted.address] = (
+                f"{wanted.address}: it cannot be told whether it exists: {UnknownResourceType(wanted.type_)}"
+            )
+        elif facts_of(wanted.type_).listing:
             by_name(clients, wanted, listed, unclear)
         elif id_ := import_id(wanted):
             ids[wanted.address] = id_
@@ -168,16 +173,17 @@ def _copy(stack: Stack) -> Iterator[Stack]:
 
 def by_name(clients: Clients, wanted: Planned, found: list[Object], unclear: dict[str, str]) -> None:
     """Adds to `found` the one object of that name, or to `unclear` that there are several."""
-    how = LISTED[wanted.type_]
-    path, name = wanted.text(how.path), wanted.values.get(how.attribute)
+    facts = facts_of(wanted.type_)
+    assert facts.listing is not None
+    path, name = wanted.text(facts.collection), wanted.values.get(facts.listing.attribute)
     if path is None or not name:
         return
     try:
-        named = [each for each in _all(clients, wanted, how) if each.get(how.field) == name]
+        named = [item for item in _all(clients, wanted, facts.listing, path) if item.get(facts.listing.field) == name]
     except Failed as failure:
         unclear[wanted.address] = f"{wanted.address}: it cannot be told whether it exists: {failure}"
         return
-    ids = [str(each[how.id_]).rpartition("/")[2] for each in named]
+    ids = [str(item[facts.listing.id_]).rpartition("/")[2] for item in named]
     if len(ids) == 1:
         found.append(Object(address=wanted.address, id_=f"{path}/{ids[0]}"))
     elif ids:
@@ -187,8 +193,8 @@ def by_name(clients: Clients, wanted: Planned, found: list[Object], unclear: dic
         )
 
 
-def _all(clients: Clients, wanted: Planned, how: Listed) -> Iterator[Mapping[str, Any]]:
-    url = f"{clients.api_url(wanted.text(how.host) or how.host)}/v1/{wanted.text(how.path)}"
+def _all(clients: Clients, wanted: Planned, how: Listing, path: str) -> Iterator[Mapping[str, Any]]:
+    url = f"{clients.api_url(wanted.text(how.host) or how.host)}/v1/{path}"
     page = ""
     while True:
         with clients.asking(f"list {how.items}", permission=how.permission, role=how.role):

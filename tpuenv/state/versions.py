@@ -17,10 +17,7 @@ from tpuenv.google.clients import Clients
 from tpuenv.google.storage import ABSENT
 from tpuenv.state.bucket import state_objects
 from tpuenv.state.locks import hold_lock
-
-# Nothing of these is ours to find: the first are objects of Terraform alone, the second the project's own, which
-# `tpuenv bootstrap` switches on and a deploy takes into the state as they are.
-NOT_OURS = ("terraform_data", "google_project_service")
+from vocabulary.resource_types import is_imported
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +31,7 @@ class State:
     @property
     def owned(self) -> tuple[str, ...]:
         """The addresses of what exists in the cloud, without what Terraform itself keeps there, as the guard is."""
-        return tuple(address for address in self.addresses if _type(address) not in NOT_OURS)
+        return tuple(address for address in self.addresses if is_imported(_type(address)))
 
 
 @dataclass(frozen=True, kw_only=True)
