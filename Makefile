@@ -28,9 +28,9 @@ lint: setup  ## Style: ruff's checks and its format
 	@$(python) -m ruff format --check .
 
 types: setup  ## mypy, strictly (a minute and 4 GB the first time: the provider bindings are large)
-	@$(python) -m mypy -p vocabulary -p admission -p environment -p stacks -p tpuenv -p rehearsal -p install -p cdktf_patches -p bench -m manifests.render -m main
+	@$(python) -m mypy
 
-bench: setup  ## Measure synthesis and a rehearsal, and write the table into README.md
+bench: setup  ## Measure synthesis and a rehearsal, and write the table into docs/performance.md
 	@$(python) -m bench --write
 
 test-slow: setup  ## Every environment of tests/cases up and down with jobs running, and what else takes its time
@@ -45,9 +45,9 @@ test-providers: setup  ## init, validate, plan with the real Terraform providers
 test-cluster: setup  ## What needs an API server, against the empty cluster that KUBECONFIG names: it is left as it was
 	@$(python) -m pytest -m cluster tests/cluster
 
-snapshots: setup  ## Accept what the stacks synthesize now, and write the README's tables; read the diff before committing
+snapshots: setup  ## Accept what the stacks synthesize now, and write the tables of the docs; read the diff before committing
 	@$(python) -m pytest tests/stacks/test_snapshots.py --snapshot-update
-	@$(python) -m tests.generate.readme_tables
+	@$(python) -m tests.generate.docs_tables
 
 clean:  ## Remove everything that was installed or synthesized
 	@left=$$(find . -name errored.tfstate -not -path './.venv/*' 2>/dev/null); [ -z "$$left" ] || { \

@@ -1,4 +1,4 @@
-"""`python -m bench`: measures, prints the table, and tells which targets are missed."""
+"""`python -m bench`: measures, prints the table and the targets that are missed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LONGEST_REHEARSAL_SECONDS = 120.0
 def commands(*, rehearsal: bool) -> list[Command]:
     python: list[str | Path] = [BIN / "python", "main.py"]
     cdktf: list[str | Path] = [BIN / "cdktf", "synth", "--output", OUTPUT]
-    found = [
+    measured = [
         Command(name="python main.py, ours", words=python, settings={}),
         Command(name="python main.py, plain", words=python, settings=PLAIN),
         Command(name="cdktf synth, ours", words=cdktf, settings={}),
@@ -37,8 +37,8 @@ def commands(*, rehearsal: bool) -> list[Command]:
         *(Command(name=_of(count), words=python, settings={**ROOMY, "NUM_TPU_POOLS": str(count)}) for count in SLICES),
     ]
     if rehearsal:
-        found.append(Command(name="tpuenv rehearse", words=[BIN / "tpuenv", "rehearse"], settings={}))
-    return found
+        measured.append(Command(name="tpuenv rehearse", words=[BIN / "tpuenv", "rehearse"], settings={}))
+    return measured
 
 
 def _of(count: int) -> str:
@@ -46,30 +46,30 @@ def _of(count: int) -> str:
 
 
 def missed(times: dict[str, Seconds], slices: dict[int, Seconds]) -> list[str]:
-    """The targets that these measurements do not reach, in words."""
+    """The targets that these measurements miss, a sentence for each."""
     ours, plain = times["python main.py, ours"].median, times["python main.py, plain"].median
-    found = []
+    problems = []
     if ours > LONGEST_SECONDS:
-        found.append(f"python main.py takes {ours:.2f} s, more than {LONGEST_SECONDS:.0f} s")
+        problems.append(f"python main.py takes {ours:.2f} s, more than {LONGEST_SECONDS:.0f} s")
     if ours / plain > LARGEST_RATIO:
-        found.append(f"python main.py takes {ours / plain:.2f} of the plain way's time, more than {LARGEST_RATIO}")
+        problems.append(f"python main.py takes {ours / plain:.2f} of the plain way's time, more than {LARGEST_RATIO}")
     growth = pairwise_growth(slices)
     # Linear is a constant cost a slice; half as much again is more than what the runs differ by.
     for (fewer, before), (more, after) in pairwise(growth):
         if after > 1.5 * before:
-            found.append(
+            problems.append(
                 f"a slice costs {after * 1000:.1f} ms up to {more} slices and {before * 1000:.1f} ms up to {fewer}: "
                 f"more than linear"
             )
     rehearsal = times.get("tpuenv rehearse")
     if rehearsal and rehearsal.median > LONGEST_REHEARSAL_SECONDS:
-        found.append(f"a rehearsal takes {rehearsal.median:.0f} s, more than {LONGEST_REHEARSAL_SECONDS:.0f} s")
-    return found
+        problems.append(f"a rehearsal takes {rehearsal.median:.0f} s, more than {LONGEST_REHEARSAL_SECONDS:.0f} s")
+    return problems
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench")
-    parser.add_argument("--write", action="store_true", help="write the table into README.md too")
+    parser.add_argument("--write", action="store_true", help="write the table into docs/performance.md too")
     parser.add_argument("--runs", type=int, default=5, help="runs of everything (default: 5)")
     parser.add_argument("--no-rehearsal", action="store_true", help="leave the whole rehearsal out")
     options = parser.parse_args(arguments)
@@ -89,7 +89,7 @@ def main(arguments: list[str]) -> int:
     table = markdown(times=times, peaks=peaks, slices=slices, rehearsal=times.get("tpuenv rehearse"))
     print(table)
     if options.write:
-        write(ROOT / "README.md", table)
+        write(ROOT / "docs" / "performance.md", table)
     problems = missed(times, slices)
     for problem in problems:
         print(f"bench: target missed: {problem}", file=sys.stderr)

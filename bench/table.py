@@ -1,4 +1,4 @@
-"""The table of measurements: as Markdown, and into README.md between its two markers."""
+"""The table of measurements as Markdown, and how a table gets into a page."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from itertools import pairwise
 from pathlib import Path
 
 from bench.measure import BIN, Memory, Seconds
-
-BEGIN = "<!-- bench:begin -->"
-END = "<!-- bench:end -->"
 
 
 def markdown(
@@ -59,14 +56,15 @@ def machine() -> str:
     )
 
 
-def put_between_markers(text: str, table: str) -> str:
-    """`text` with the table in place of what is between the markers. Raises ValueError when it has not both of them."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
+def put_between_markers(text: str, name: str, table: str) -> str:
+    """`text` with `table` between `<!-- NAME:begin -->` and `<!-- NAME:end -->`. Raises ValueError without both."""
+    start, stop = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+    before, begin, rest = text.partition(start)
+    _, end, after = rest.partition(stop)
     if not begin or not end:
-        raise ValueError(f"README.md has no place for the table: put a line {BEGIN} and a line {END} where it belongs")
-    return f"{before}{BEGIN}\n{table}\n{END}{after}"
+        raise ValueError(f"there is no place for the table: put a line {start} and a line {stop} where it belongs")
+    return f"{before}{start}\n{table}\n{stop}{after}"
 
 
-def write(readme: Path, table: str) -> None:
-    readme.write_text(put_between_markers(readme.read_text(encoding="utf-8"), table), encoding="utf-8")
+def write(page: Path, table: str) -> None:
+    page.write_text(put_between_markers(page.read_text(encoding="utf-8"), "bench", table), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The table of measurements, from the numbers to README.md, and which numbers miss a target."""
+"""The table of measurements, from the numbers to the page, and which numbers miss a target."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from bench.__main__ import missed
 from bench.measure import Command, Failed, Memory, Seconds, memory, seconds
-from bench.table import BEGIN, END, markdown, put_between_markers
+from bench.table import markdown, put_between_markers
 
 
 def taken(*runs: float) -> Seconds:
@@ -22,10 +22,11 @@ TIMES = {
     "cdktf synth, plain": taken(21.0, 20.9, 25.0),
     "tpuenv rehearse": taken(50.0, 49.0, 55.0),
 }
+BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 SLICES = {1: taken(1.5), 64: taken(1.8), 256: taken(2.76), 1024: taken(6.6)}
 
 
-def test_the_table_tells_medians_ranges_ratios_and_the_cost_of_a_slice() -> None:
+def test_the_table_shows_medians_ranges_ratios_and_the_cost_of_a_slice() -> None:
     table = markdown(
         times=TIMES,
         peaks={"ours": Memory(python=60, node=200), "plain": Memory(python=620, node=900)},
@@ -43,13 +44,13 @@ def test_the_table_tells_medians_ranges_ratios_and_the_cost_of_a_slice() -> None
 
 def test_the_table_takes_the_place_of_the_one_before_and_of_nothing_else() -> None:
     text = f"# Title\n\n{BEGIN}\nold\n{END}\n\nMore.\n"
-    assert put_between_markers(text, "new") == f"# Title\n\n{BEGIN}\nnew\n{END}\n\nMore.\n"
+    assert put_between_markers(text, "bench", "new") == f"# Title\n\n{BEGIN}\nnew\n{END}\n\nMore.\n"
 
 
 @pytest.mark.parametrize("text", ["", BEGIN, END, f"{END} {BEGIN}"])
-def test_a_readme_without_both_markers_is_refused(text: str) -> None:
+def test_a_page_without_both_markers_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no place for the table"):
-        put_between_markers(text, "new")
+        put_between_markers(text, "bench", "new")
 
 
 def test_no_target_is_missed_by_these_numbers() -> None:
@@ -65,19 +66,19 @@ def test_no_target_is_missed_by_these_numbers() -> None:
         ({}, {1024: taken(12.0)}, "more than linear"),
     ],
 )
-def test_a_missed_target_is_told(times: dict[str, Seconds], slices: dict[int, Seconds], words: str) -> None:
+def test_a_missed_target_is_named(times: dict[str, Seconds], slices: dict[int, Seconds], words: str) -> None:
     (problem,) = missed({**TIMES, **times}, {**SLICES, **slices})
     assert words in problem
 
 
-def test_a_command_that_fails_is_told_with_its_last_words() -> None:
+def test_a_command_that_fails_is_named_with_its_last_words() -> None:
     refused = Command(name="a command", words=["sh", "-c", "echo why >&2; exit 7"], settings={})
     with pytest.raises(Failed, match=r"(?s)a command ended with exit code 7:\nwhy"):
         seconds(refused)
 
 
 @pytest.mark.slow
-def test_a_run_tells_the_peak_memory_of_both_of_its_processes() -> None:
+def test_a_run_measures_the_peak_memory_of_both_of_its_processes() -> None:
     settings = {"PROJECT_ID": "my-project", "TPUENV_FOLDER": os.environ["TPUENV_FOLDER"]}
     peak = memory(Command(name="main.py", words=[], settings=settings))
     assert 20 < peak.python < 150

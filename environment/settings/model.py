@@ -172,7 +172,7 @@ def _not_a_setting(meant: str) -> str:
     return (
         f"is not a setting; did you mean {meant}?"
         if meant
-        else "is not a setting; remove it (README.md lists the settings)"
+        else "is not a setting; remove it (docs/settings.md lists the settings)"
     )
 
 
@@ -211,8 +211,8 @@ def _pipeline_conflicts(settings: Settings) -> Iterator[Problem]:
     if not settings.builder_image:
         yield Problem(
             keys=("BUILDER_IMAGE", "BUILD_REPOSITORY"),
-            message="is empty while BUILD_REPOSITORY is set; build the image that the builds run in (README.md, "
-            "Cloud Build, step 6) and write its name with its digest, or leave BUILD_REPOSITORY empty",
+            message="is empty while BUILD_REPOSITORY is set; build the image that the builds run in "
+            "(docs/pipeline.md, step 6) and write its name with its digest, or leave BUILD_REPOSITORY empty",
         )
     project = values.repository_parts(settings.build_repository)["project"]
     if project.isdigit() and not settings.project_number:

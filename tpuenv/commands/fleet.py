@@ -22,7 +22,7 @@ examples:
   tpuenv fleet                 to look at
   tpuenv fleet --write         to go on from
 
-What a pool group and a team may say is in README.md, "Several kinds of slice, several teams".
+What a pool group and a team may say is in docs/fleet.md.
 """
 
 

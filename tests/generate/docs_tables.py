@@ -1,0 +1,147 @@
+"""Writes the tables of README.md and docs/ from what they describe: python -m tests.generate.docs_tables
+
+A table is between `<!-- NAME:begin -->` and `<!-- NAME:end -->` in the page that PAGES gives for it. `make snapshots`
+runs this; tests/test_docs.py fails while a page differs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from bench.table import put_between_markers
+from environment.tpu import MACHINE_TYPES, ZONES, slice_for, tpu_types
+from tests import published
+from tests.generate.identities_table import identities_table
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+# The settings that README.md shows, with the first sentence of what vars.env says of them.
+MAIN_SETTINGS = (
+    "PROJECT_ID",
+    "RESOURCE_PREFIX",
+    "REGION",
+    "ZONE",
+    "TPU_TYPE",
+    "NUM_TPU_POOLS",
+    "NAMESPACE",
+    "MEMBERS",
+    "DELETION_PROTECTION",
+    "BUILD_REPOSITORY",
+)
+
+# Of each generation: one host, then the sizes that people train on, up to the largest two-dimensional slice.
+SHOWN = {
+    "v4": ["v4-8", "v4-16", "v4-32", "v4-64", "v4-128", "v4-256", "v4-512", "v4-1024", "v4-2048", "v4-4096"],
+    "v5e": [
+        "v5litepod-4",
+        "v5litepod-8",
+        "v5litepod-16",
+        "v5litepod-32",
+        "v5litepod-64",
+        "v5litepod-128",
+        "v5litepod-256",
+    ],
+    "v5p": ["v5p-8", "v5p-16", "v5p-32", "v5p-64", "v5p-128", "v5p-256", "v5p-512", "v5p-1024", "v5p-2048"],
+    "v6e": ["v6e-4", "v6e-8", "v6e-16", "v6e-32", "v6e-64", "v6e-128", "v6e-256"],
+    "tpu7x": ["tpu7x-8", "tpu7x-16", "tpu7x-32", "tpu7x-64", "tpu7x-128", "tpu7x-256", "tpu7x-512", "tpu7x-1024"],
+}
+
+
+def settings_table() -> str:
+    """A row for each block of vars.env: keys, defaults, and its comment."""
+    rows = ["| key | in `vars.env` | |", "|---|---|---|"]
+    for keys, comment in _settings():
+        names = "<br>".join(f"`{key}`" for key, _ in keys)
+        values = "<br>".join(f"`{value}`" if value else "" for _, value in keys)
+        rows.append(f"| {names} | {values} | {comment} |")
+    return "\n".join(rows)
+
+
+def main_settings_table() -> str:
+    """A row for each of MAIN_SETTINGS: key, default, and the first sentence of its comment."""
+    rows = {
+        key: f"| `{key}` | {f'`{value}`' if value else ''} | {comment.partition('. ')[0].rstrip('.')} |"
+        for keys, comment in _settings()
+        for key, value in keys
+    }
+    return "\n".join(["| key | default | |", "|---|---|---|", *(rows[key] for key in MAIN_SETTINGS)])
+
+
+def _settings() -> Iterator[tuple[list[tuple[str, str]], str]]:
+    """Every block of vars.env: its keys with their values, and the comment above them."""
+    for block in published.vars_env().split("\n\n"):
+        lines = block.splitlines()
+        keys = [(key, value) for key, _, value in (line.partition("=") for line in lines if not line.startswith("#"))]
+        comment = " ".join(line.lstrip("# ") for line in lines if line.startswith("#"))
+        if keys:
+            yield keys, re.sub(r"\|", r"\\|", comment)
+
+
+def slices_table() -> str:
+    """A row for each TPU type of SHOWN: what it consists of."""
+    rows = ["| `TPU_TYPE` | machine type | topology | hosts | chips |", "|---|---|---|---|---|"]
+    for types in SHOWN.values():
+        for tpu_type in types:
+            slice_ = slice_for(tpu_type)
+            rows.append(
+                f"| `{tpu_type}` | {slice_.machine_type.name} | {slice_.topology} | {slice_.hosts} | {slice_.chips} |"
+            )
+    return "\n".join(rows)
+
+
+def families_table() -> str:
+    """A row for each generation: its smallest and largest slice of several hosts."""
+    rows = ["| generation | `TPU_TYPE`, several hosts | chips | also as one host |", "|---|---|---|---|"]
+    for generation in ZONES:
+        slices = [slice_for(tpu_type) for tpu_type in tpu_types(generation)]
+        several = [slice_ for slice_ in slices if slice_.multi_host]
+        first, last = several[0], several[-1]
+        alone = ", ".join(f"`{slice_.tpu_type}`" for slice_ in slices if not slice_.multi_host)
+        rows.append(
+            f"| {generation} | `{first.tpu_type}` to `{last.tpu_type}` | {first.chips} to {last.chips:,} | {alone} |"
+        )
+    return "\n".join(rows)
+
+
+def machines_table() -> str:
+    """A row for each machine type that a slice can consist of."""
+    rows = [
+        "| generation | machine type | chips | vCPU | memory | hosts in a slice | DWS |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for machine in MACHINE_TYPES:
+        hosts = "one or more" if machine.multi_host else "one"
+        dws = "yes" if machine.flex_start else "no"
+        rows.append(
+            f"| {machine.generation} | {machine.name} | {machine.chips_per_host} | {machine.vcpu} "
+            f"| {machine.memory_gb} GB | {hosts} | {dws} |"
+        )
+    return "\n".join(rows)
+
+
+def zones_table() -> str:
+    rows = ["| generation | zones |", "|---|---|"]
+    return "\n".join([*rows, *(f"| {generation} | {', '.join(zones)} |" for generation, zones in ZONES.items())])
+
+
+PAGES: dict[str, dict[str, Callable[[], str]]] = {
+    "README.md": {"main-settings": main_settings_table, "families": families_table},
+    "docs/settings.md": {"settings": settings_table},
+    "docs/tpu-types.md": {"slices": slices_table, "machines": machines_table, "zones": zones_table},
+    "docs/identities.md": {"identities": identities_table},
+}
+
+
+def with_tables(page: str) -> str:
+    """The page's text with the tables of now. Raises ValueError where a marker is missing."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for name, table in PAGES[page].items():
+        text = put_between_markers(text, name, table())
+    return text
+
+
+if __name__ == "__main__":
+    for page in PAGES:
+        (ROOT / page).write_text(with_tables(page), encoding="utf-8")
