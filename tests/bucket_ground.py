@@ -21,7 +21,7 @@ from tpuenv.google.clients import Clients, connect
 from tpuenv.recovery.states import mend
 from tpuenv.state import versions as states
 from tpuenv.terminal.dialog import Dialog
-from tpuenv.terraform.stack import Stack
+from tpuenv.terraform.stacks import Stack
 
 STATES = "some-project-tpu-tf-state"
 

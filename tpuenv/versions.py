@@ -10,7 +10,7 @@ import sys
 from importlib import metadata
 
 from environment import project
-from tpuenv.terraform.stack import environment
+from tpuenv.terraform.stacks import process_environment
 
 _PACKAGES = {
     "cdktf": "cdktf",
@@ -51,7 +51,7 @@ def _terraform() -> str:
     try:
         answer = subprocess.run(
             [os.environ.get("TERRAFORM_BINARY_NAME") or "terraform", "version", "-json"],
-            env={**environment(), "CHECKPOINT_DISABLE": "1"},
+            env={**process_environment(), "CHECKPOINT_DISABLE": "1"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=True,

@@ -28,7 +28,7 @@ def test_its_apply_is_refused_and_explained_and_the_next_run_goes_on(tmp_path: P
     with ground_of(load_text(text), text, tmp_path) as ground:
         wait_with_a_plan(ground)
         said = ground.terraform("platform", "apply", PLAN, code=1)
-        assert (explain(said) or "").startswith("Expired: the cluster no longer takes the token")
+        assert explain(said).startswith("Expired: the cluster no longer accepts the token")
         ground.apply("platform")
 
 

@@ -64,28 +64,26 @@ HELD = (
 )
 def test_an_expired_token_is_explained_with_what_to_do(error: str) -> None:
     told = explain(in_cdktf("platform", error, "\x1b[0m  with helm_release.kueue,"))
-    assert told is not None
-    assert told.startswith("Expired: the cluster no longer takes the token that this run got when it planned.")
+    assert told.startswith("Expired: the cluster no longer accepts the token that this run got when it planned.")
     assert "run this again" in told and "GKE_AUTH_PLUGIN=true tpuenv deploy" in told
 
 
 def test_a_missing_auth_plugin_is_explained() -> None:
     error = 'Get "https://x/api": getting credentials: exec: executable gke-gcloud-auth-plugin not found'
     told = explain(in_cdktf("platform", error))
-    assert told is not None and "gcloud components install gke-gcloud-auth-plugin" in told
+    assert "gcloud components install gke-gcloud-auth-plugin" in told
 
 
 def test_output_without_a_known_error_is_not_explained() -> None:
-    assert explain("") is None
-    assert explain("cluster  Apply complete! Resources: 3 added, 0 changed, 0 destroyed.") is None
+    assert explain("") == ""
+    assert explain("cluster  Apply complete! Resources: 3 added, 0 changed, 0 destroyed.") == ""
     assert (
-        explain(in_cdktf("cluster", "Error creating NodePool: googleapi: Error 400: bad topology., badRequest")) is None
+        explain(in_cdktf("cluster", "Error creating NodePool: googleapi: Error 400: bad topology., badRequest")) == ""
     )
 
 
 def test_a_protected_stack_says_which_setting_lifts_it() -> None:
     said = explain(protected("cluster", "terraform_data.guard"))
-    assert said is not None
     assert "terraform_data.guard" in said
     assert "  DELETION_PROTECTION=false tpuenv destroy\n" in said
     assert "DESTROY_DATA" not in said
@@ -101,7 +99,6 @@ def test_a_protected_stack_says_which_setting_lifts_it() -> None:
 )
 def test_protected_data_needs_the_second_setting_and_says_what_is_lost(address: str, lost: str) -> None:
     said = explain(protected("foundation", address))
-    assert said is not None
     assert "DELETION_PROTECTION=false DESTROY_DATA=true tpuenv destroy" in said
     assert f"deletes {lost} for good" in said
 
@@ -109,9 +106,8 @@ def test_protected_data_needs_the_second_setting_and_says_what_is_lost(address: 
 @pytest.mark.parametrize("address", ["google_compute_network.network", "google_compute_subnetwork.subnet"])
 def test_a_protected_network_names_the_settings_that_would_replace_it(address: str) -> None:
     said = explain(protected("foundation", address))
-    assert said is not None
     assert f"  {address}: protected until DELETION_PROTECTION=false\n" in said
-    assert "REGION or a range (SUBNET_CIDR, PODS_CIDR, SERVICES_CIDR): put it back" in said
+    assert "REGION or a range (SUBNET_CIDR, PODS_CIDR, SERVICES_CIDR): set it back" in said
     assert "DESTROY_DATA" not in said
 
 
@@ -125,9 +121,8 @@ def test_a_network_in_use_says_what_uses_it_and_which_settings_to_put_back() -> 
             f"already being used by '{cluster}', resourceInUseByAnotherResource",
         )
     )
-    assert said is not None
     assert said.startswith(f"In use: {subnet} is used by {cluster}.")
-    assert "SUBNET_CIDR, PODS_CIDR, SERVICES_CIDR): put it back" in said
+    assert "SUBNET_CIDR, PODS_CIDR, SERVICES_CIDR): set it back" in said
 
 
 @pytest.mark.parametrize(
@@ -142,9 +137,8 @@ def test_a_network_in_use_says_what_uses_it_and_which_settings_to_put_back() -> 
 def test_a_slice_that_cannot_become_another_says_what_replaces_it(words: str) -> None:
     line = f"Error updating NodePool: googleapi: Error 400: {words}, badRequest"
     said = explain(in_cdktf("tpu-node-pools", line, "", "with google_container_node_pool.tpu-0,"))
-    assert said is not None
     assert said.endswith("tpu-node-pools apply -replace=google_container_node_pool.tpu-0")
-    assert explain(in_cdktf("tpu-node-pools", line.replace("updating", "creating"))) is None
+    assert explain(in_cdktf("tpu-node-pools", line.replace("updating", "creating"))) == ""
 
 
 @pytest.mark.parametrize(
@@ -164,21 +158,19 @@ def test_a_slice_that_cannot_become_another_says_what_replaces_it(words: str) ->
 def test_what_exists_but_is_not_in_the_state_can_be_recovered(line: str) -> None:
     other = in_cdktf("foundation", "Error creating Router: googleapi: Error 400: no., invalid", "  with a_router.b,")
     said = explain(in_cdktf("foundation", line, "", "  with a_kind.a-name,", "  on cdk.tf.json line 9") + other)
-    assert said is not None
-    assert said.startswith("Exists already: a_kind.a-name is there but not in the state")
+    assert said.startswith("Exists already: a_kind.a-name exists but is not in the state")
     assert said.endswith("\n  tpuenv recover")
 
 
 def test_an_error_beside_one_of_a_conflict_is_not_taken_for_it() -> None:
     line = "Error creating Bucket: googleapi: Error 409: The requested bucket name is not available., conflict"
-    assert explain(in_cdktf("foundation", line) + in_cdktf("foundation", "the state already exists")) is None
+    assert explain(in_cdktf("foundation", line) + in_cdktf("foundation", "the state already exists")) == ""
 
 
 def test_several_protected_resources_are_told_once_each() -> None:
     guard = protected("foundation", "terraform_data.guard")
     registry = protected("foundation", "google_artifact_registry_repository.registry")
     said = explain(guard + registry + guard)
-    assert said is not None
     assert "  terraform_data.guard: protected until DELETION_PROTECTION=false\n" in said
     assert (
         "  google_artifact_registry_repository.registry: protected until DELETION_PROTECTION=false DESTROY_DATA" in said
@@ -193,7 +185,6 @@ def test_several_protected_resources_are_told_once_each() -> None:
 )
 def test_a_held_lock_says_who_since_when_and_how_to_free_it(lines: tuple[str, ...]) -> None:
     said = explain(in_cdktf("cluster", *lines) + in_cdktf("cluster", *lines).replace("\n", "\r\n"))
-    assert said is not None
     assert "the state of cluster is held by ada@laptop since 2030-01-02 03:04:05.6 +0000 UTC" in said
     assert said.count("terraform -chdir=cdktf.out/stacks/cluster force-unlock 1732111111111111") == 1
     assert "\n  tpuenv recover\n" in said
@@ -202,25 +193,22 @@ def test_a_held_lock_says_who_since_when_and_how_to_free_it(lines: tuple[str, ..
 def test_a_missing_state_bucket_needs_the_bootstrap() -> None:
     line = "Failed to get existing workspaces: querying Cloud Storage failed: storage: bucket doesn't exist"
     said = explain(in_cdktf("foundation", line))
-    assert said is not None
     assert said.startswith("No state bucket")
     assert said.index("gcloud storage restore gs://BUCKET#GENERATION") < said.index("tpuenv bootstrap")
-    assert "Only for a project that never had one" in said
+    assert "Only in a project that never had one" in said
 
 
 def test_an_imported_cluster_that_the_provider_does_not_delete_needs_a_deploy() -> None:
     line = "Cannot destroy cluster because deletion_protection is set to true. Set it to false to proceed with cluster "
     said = explain(in_cdktf("cluster", line, "deletion."))
-    assert said is not None
     assert said.endswith("\n  DELETION_PROTECTION=false tpuenv deploy cluster")
 
 
 def test_a_terraform_that_was_killed_needs_the_recovery() -> None:
     said = explain("[ERROR] default - Invoking Terraform CLI failed with exit code 137\n")
-    assert said is not None
     assert said.startswith("Killed: ")
     assert said.endswith("\n  tpuenv recover")
-    assert explain("Invoking Terraform CLI failed with exit code 1\n") is None
+    assert explain("Invoking Terraform CLI failed with exit code 1\n") == ""
 
 
 @pytest.mark.parametrize(
@@ -236,7 +224,6 @@ def test_a_terraform_that_was_killed_needs_the_recovery() -> None:
 )
 def test_an_api_that_is_off_needs_the_bootstrap(line: str, which: str) -> None:
     said = explain(in_cdktf("foundation", line))
-    assert said is not None
     assert said.startswith(f"Google API not enabled: {which}.")
     assert "tpuenv bootstrap" in said
 
@@ -252,13 +239,11 @@ def test_an_api_that_is_off_needs_the_bootstrap(line: str, which: str) -> None:
 )
 def test_missing_or_expired_credentials_need_a_login(line: str) -> None:
     said = explain(in_cdktf("foundation", line))
-    assert said is not None
     assert "gcloud auth application-default login" in said
 
 
 def test_two_different_errors_are_both_explained() -> None:
     said = explain(protected("queues", "terraform_data.guard") + in_cdktf("cluster", "Error acquiring", *LOCK))
-    assert said is not None
     assert "DELETION_PROTECTION=false" in said
     assert "force-unlock" in said
 
@@ -288,7 +273,6 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_refusal_of_the_real_terraform_is_recognised(guarded: Path) -> None:
     said = explain(terraform(guarded, "destroy", "-auto-approve"))
-    assert said is not None
     assert "terraform_data.guard: protected until DELETION_PROTECTION=false" in said
 
 
@@ -300,7 +284,6 @@ def test_the_held_lock_of_the_real_terraform_is_recognised(guarded: Path) -> Non
     with (guarded / "terraform.tfstate").open("r+") as state:
         fcntl.lockf(state, fcntl.LOCK_EX)
         said = explain(terraform(guarded, "apply", "-auto-approve"))
-    assert said is not None
     assert "is held by ada@laptop since 2030-01-02" in said
     assert "force-unlock 1732" in said
 
@@ -311,7 +294,6 @@ def test_the_damaged_state_of_the_real_terraform_is_recognised(tmp_path: Path, s
     terraform(tmp_path, "init")
     (tmp_path / "terraform.tfstate").write_text(state)
     said = explain(terraform(tmp_path, "plan"))
-    assert said is not None
     assert said.startswith("Damaged: Terraform cannot read the state.")
     assert said.endswith("\n  tpuenv recover")
 
@@ -321,7 +303,6 @@ def test_a_bucket_with_objects_is_named_with_both_ways_on(words: str) -> None:
     told = explain(
         in_cdktf("foundation", f"Error trying to delete bucket my-bucket{words} without `force_destroy` set to true")
     )
-    assert told is not None
     assert "my-bucket" in told
     assert "DELETION_PROTECTION=false DESTROY_DATA=true tpuenv deploy foundation" in told
 
@@ -335,7 +316,6 @@ def test_a_gate_that_stays_closed_says_where_its_reason_is() -> None:
             "\t* job gate failed: BackoffLimitExceeded",
         )
     )
-    assert told is not None
     assert "kubectl logs -n kueue-system job/gate" in told
 
 
@@ -349,6 +329,5 @@ def test_a_queue_that_does_not_drain_is_named(release: str) -> None:
             f"\t* job {release}-research failed: BackoffLimitExceeded",
         )
     )
-    assert told is not None
     assert "ClusterQueue research" in told
     assert f"job/{release}-research" in told

@@ -17,7 +17,7 @@ from tpuenv.failure import Failed
 from tpuenv.review import records
 from tpuenv.review.changes import Change, Changes
 from tpuenv.review.records import Record
-from tpuenv.terraform.stack import Stack
+from tpuenv.terraform.stacks import Stack
 
 RECORD = Record(
     stack="cluster",

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tpuenv.review.plans import NotPlanned, Plan, initialize, plan
-from tpuenv.terraform.stack import Stack
+from tpuenv.review.plans import Plan, PlanFailed, initialize, plan_stack
+from tpuenv.terraform.stacks import Stack
 
 pytestmark = [
     pytest.mark.slow,
@@ -27,7 +27,7 @@ class Small:
     def planned(self, **configuration: Any) -> Plan:
         body = {"terraform": {"backend": {"local": {"path": "state"}}}, **configuration}
         (self.stack.folder / "cdk.tf.json").write_text(json.dumps(body))
-        return plan(initialize(self.stack), salt="salt", lock=["-lock=false"])
+        return plan_stack(initialize(self.stack), salt="salt", lock=["-lock=false"])
 
     def deployed(self, **configuration: Any) -> str:
         """What Terraform said."""
@@ -81,8 +81,8 @@ def test_a_plan_without_changes_is_empty(small: Small) -> None:
 
 def test_an_error_is_told_as_terraform_tells_it(small: Small) -> None:
     small.deployed(resource=data(lifecycle={"prevent_destroy": True}, triggers_replace="a"))
-    with pytest.raises(NotPlanned, match=r"small: Terraform could not plan") as told:
+    with pytest.raises(PlanFailed, match=r"small: Terraform could not plan") as told:
         small.planned(resource=data(lifecycle={"prevent_destroy": True}, triggers_replace="b"))
     assert "Resource terraform_data.one has lifecycle.prevent_destroy set" in " ".join(told.value.output.split())
-    with pytest.raises(NotPlanned, match="No argument or block type is named"):
+    with pytest.raises(PlanFailed, match="No argument or block type is named"):
         small.planned(resource={"terraform_data": {"one": {"nonsense": 1}}})

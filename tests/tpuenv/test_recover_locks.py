@@ -26,7 +26,7 @@ from tpuenv.google.clients import Patience
 from tpuenv.recovery.steps import Recovery
 from tpuenv.state import locks
 from tpuenv.terminal.dialog import Dialog
-from tpuenv.terraform.stack import Stack
+from tpuenv.terraform.stacks import Stack
 
 
 @pytest.fixture

@@ -16,8 +16,9 @@ from tpuenv.failure import Failed, WrongArgument
 from tpuenv.recovery import advice
 from tpuenv.review import records
 from tpuenv.review.comparison import verdict
-from tpuenv.review.plans import PIPELINE, PLAN_FILE, NotPlanned, Plan, chosen, digest, initialize, plan, record
-from tpuenv.terraform.stack import OUTPUT, Stack, Terraform, synthesize
+from tpuenv.review.plans import PLAN_FILE, Plan, PlanFailed, initialize, plan_stack
+from tpuenv.terraform.process import Terraform
+from tpuenv.terraform.stacks import OUTPUT, PIPELINE, Stack, selected_stacks, synthesize
 
 if TYPE_CHECKING:
     from tpuenv.google.clients import Clients
@@ -95,8 +96,8 @@ def run(args: argparse.Namespace) -> int:
         clients=clients,
         records=args.reviewed,
         store=store,
-        stacks=chosen(stacks, args.stacks),
-        key=digest(stacks),
+        stacks=selected_stacks(stacks, args.stacks),
+        key=records.digest(stacks),
         commit=records.commit(),
         trigger=args.ask,
         lock_timeout=args.lock_timeout,
@@ -129,7 +130,7 @@ class Apply:
             try:
                 if not self._reviewed_and_applied(initialize(stack)):
                     return self._ask(stack)
-            except NotPlanned as failure:
+            except PlanFailed as failure:
                 raise Failed(f"{failure}{advice.told(self.environment, [stack], failure.output)}") from failure
             finally:
                 (stack.folder / PLAN_FILE).unlink(missing_ok=True)
@@ -142,7 +143,7 @@ class Apply:
         from tpuenv.state import apply_marks
 
         stack, names = terraform.stack, self.environment.names
-        planned = plan(terraform, salt=self.key, lock=[f"-lock-timeout={self.lock_timeout}"])
+        planned = plan_stack(terraform, salt=self.key, lock=[f"-lock-timeout={self.lock_timeout}"])
         planned.show()
         if planned.missing:
             raise Failed(f"{stack.name}: {planned.heading}; apply the stacks before it first")
@@ -157,7 +158,7 @@ class Apply:
             unfinished=apply_marks.unfinished(self.clients, names, stack.name) == self.key,
         )
         if found.ask:
-            place = self.store.write(record(planned, self.key, self.commit))
+            place = self.store.write(planned.record(self.key, self.commit))
             print(f"\n{stack.name}: not reviewed yet: {found.ask}. The plan above is recorded now: {place}")
             return False
         assert reviewed is not None

@@ -18,7 +18,7 @@ from environment import Environment, project
 from tpuenv.failure import Failed, WrongArgument
 from tpuenv.google import login
 from tpuenv.recovery import advice
-from tpuenv.terraform.stack import OUTPUT, synthesized
+from tpuenv.terraform.stacks import OUTPUT, synthesized_stacks
 
 # Errors come last; a long deploy that redraws its progress would otherwise fill the memory.
 _KEPT_BYTES = 1_000_000
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace, *, first: Callable[[Environment], None] = lamb
     output = _Tail()
     code = start(command, output)
     if code:
-        stacks = {stack.name: stack for stack in synthesized(output_of(args.further))}
+        stacks = {stack.name: stack for stack in synthesized_stacks(output_of(args.further))}
         stopped = [stacks[name] for name in failed(output.text(), stacks)]
         if told := advice.told(wanted, stopped, output.text()):
             print(f"\n{told.strip()}", file=sys.stderr)

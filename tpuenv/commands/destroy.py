@@ -12,8 +12,7 @@ from tpuenv.commands import cdktf
 from tpuenv.commands.options import add_waiting
 from tpuenv.failure import WrongArgument
 from tpuenv.google import login
-from tpuenv.review.plans import refuse_unknown
-from tpuenv.terraform.stack import OUTPUT, synthesize
+from tpuenv.terraform.stacks import OUTPUT, refuse_unknown, synthesize
 
 _DESCRIPTION = """\
 Looks for what exists in the cloud and is in no state, as after a state was lost, and

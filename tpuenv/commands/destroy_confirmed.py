@@ -15,10 +15,11 @@ from tpuenv.failure import Failed
 from tpuenv.google.clients import connect
 from tpuenv.recovery import advice, before_destroy
 from tpuenv.review import records
-from tpuenv.review.plans import PIPELINE, chosen, initialize
+from tpuenv.review.plans import initialize
 from tpuenv.state import apply_marks
 from tpuenv.state.locks import hold_lock, run_info
-from tpuenv.terraform.stack import Stack, Terraform, synthesize
+from tpuenv.terraform.process import Terraform
+from tpuenv.terraform.stacks import PIPELINE, Stack, selected_stacks, synthesize
 
 _FOUNDATION = "foundation"
 
@@ -58,7 +59,7 @@ def _wanted(stacks: Sequence[Stack], names: Sequence[str], *, foundation: bool) 
         raise Failed(f"{PIPELINE}: a build must not destroy its own identity; a person does: `tpuenv destroy pipeline`")
     if _FOUNDATION in names and not foundation:
         raise Failed("foundation: it holds the data, and is kept; add `--foundation destroy` if that is to go as well")
-    return [stack for stack in chosen(stacks, names) if foundation or stack.name != _FOUNDATION]
+    return [stack for stack in selected_stacks(stacks, names) if foundation or stack.name != _FOUNDATION]
 
 
 def _destroy(environment: Environment, stack: Stack, *, lock: str) -> None:

@@ -11,10 +11,9 @@ from tpuenv.failure import Failed
 from tpuenv.google import login
 from tpuenv.recovery import advice
 from tpuenv.review import records
-from tpuenv.review.plans import PIPELINE, NotPlanned, Plan, chosen, digest, plan, record
-from tpuenv.review.read_only_init import ready
+from tpuenv.review.plans import Plan, PlanFailed, initialize_read_only, plan_stack
 from tpuenv.terraform.errors import no_login
-from tpuenv.terraform.stack import OUTPUT, Stack, synthesize
+from tpuenv.terraform.stacks import OUTPUT, PIPELINE, Stack, selected_stacks, synthesize
 
 _DESCRIPTION = """\
 Plans each stack with Terraform and changes nothing: what would be made, changed,
@@ -59,12 +58,12 @@ def run(args: argparse.Namespace) -> int:
     login.require(wanted.settings.project_id)
     kept = records.store(args.record, wanted) if args.record else None
     stacks = synthesize(args.output.absolute())
-    key, commit = digest(stacks), records.commit()
+    key, commit = records.digest(stacks), records.commit()
     plans, failed = [], []
-    for stack in chosen(stacks, args.stacks):
+    for stack in selected_stacks(stacks, args.stacks):
         try:
             plans.append(_planned(wanted, stack, key))
-        except NotPlanned as failure:
+        except PlanFailed as failure:
             told = f"\n{failure}{advice.told(wanted, [stack], failure.output)}"
             if no_login(failure.output):
                 raise Failed(told) from failure  # it would be said of every stack
@@ -73,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
             print(told, flush=True)
             continue
         if kept is not None:
-            print(f"  recorded in {kept.write(record(plans[-1], key, commit))}", flush=True)
+            print(f"  recorded in {kept.write(plans[-1].record(key, commit))}", flush=True)
     print(f"\n{_summary(plans, failed)}")
     changed = [each.stack.name for each in plans if not each.empty]
     if args.expect_no_changes and changed:
@@ -97,8 +96,8 @@ def put_back(wanted: Environment) -> str:
 
 
 def _planned(wanted: Environment, stack: Stack, key: str) -> Plan:
-    with ready(stack, wanted) as terraform:
-        found = plan(terraform, salt=key, lock=["-lock=false"])
+    with initialize_read_only(stack, wanted) as terraform:
+        found = plan_stack(terraform, salt=key, lock=["-lock=false"])
         found.show()
         found.file.unlink(missing_ok=True)
     return found

@@ -13,9 +13,8 @@ from tpuenv.commands.options import seconds
 from tpuenv.failure import Failed
 from tpuenv.google import login
 from tpuenv.recovery.advice import prepared
-from tpuenv.review import plans
 from tpuenv.terminal.dialog import asked
-from tpuenv.terraform.stack import OUTPUT, Stack, synthesize
+from tpuenv.terraform.stacks import OUTPUT, Stack, selected_stacks, synthesize
 
 # The timeout of a build that deploys: cloudbuild/deploy.yaml.
 STALE_AFTER = "6h"
@@ -93,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
 def _chosen(stacks: Sequence[Stack], names: Sequence[str]) -> list[Stack]:
     """Of all stacks, the pipeline too: a person deploys it, and that may be killed as well."""
     if names:
-        return plans.chosen(stacks, names)
+        return selected_stacks(stacks, names)
     return list(stacks)
 
 

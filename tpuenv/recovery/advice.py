@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from environment import Environment
 from tpuenv.failure import Failed
 from tpuenv.terraform.errors import KILLED, explain
-from tpuenv.terraform.stack import Stack
+from tpuenv.terraform.stacks import Stack
 
 if TYPE_CHECKING:
     from tpuenv.recovery.steps import Recovery
@@ -28,7 +28,7 @@ def told(environment: Environment, stacks: Sequence[Stack], output: str, *, code
     The stacks are synthesized; `code` is that of Terraform's process, -9 where it was killed.
     """
     killed = code == -signal.SIGKILL
-    parts = [KILLED if killed else "", explain(output) or ""]
+    parts = [KILLED if killed else "", explain(output)]
     if killed or _FOR_RECOVER.search(output):
         parts.append(found(environment, stacks))
     return "".join(f"\n\n{part}" for part in parts if part)

@@ -12,7 +12,7 @@ from tpuenv.review.plans import initialize
 from tpuenv.state import versions
 from tpuenv.state.versions import Version
 from tpuenv.terminal.dialog import Dialog
-from tpuenv.terraform.stack import Stack
+from tpuenv.terraform.stacks import Stack
 
 
 def refuse(clients: Clients, names: Names, stacks: Sequence[Stack]) -> None:

@@ -12,9 +12,9 @@ from tpuenv.google.clients import Clients
 from tpuenv.recovery.unmanaged import Looked, Object, bring, look, unprotected_plan
 from tpuenv.review.changes import Change
 from tpuenv.review.changes_text import heading
-from tpuenv.review.plans import PLAN_FILE, NotPlanned, Plan, plan
+from tpuenv.review.plans import PLAN_FILE, Plan, PlanFailed, plan_stack
 from tpuenv.terminal.dialog import Dialog
-from tpuenv.terraform.stack import Terraform
+from tpuenv.terraform.process import Terraform
 
 # https://developer.hashicorp.com/terraform/language/meta-arguments/lifecycle#prevent_destroy
 _PROTECTED = re.compile(r"Resource (\S+)(?: \([^)]*\))? has lifecycle\.prevent_destroy set")
@@ -67,8 +67,8 @@ class Objects:
         No plan where protection refuses it, perhaps because of what is found. Raises Failed.
         """
         try:
-            planned = plan(self.terraform, salt="recover", lock=["-lock=false"])
-        except NotPlanned as failure:
+            planned = plan_stack(self.terraform, salt="recover", lock=["-lock=false"])
+        except PlanFailed as failure:
             protected = self._protected(failure)
             if protected is failure:
                 raise
@@ -80,9 +80,9 @@ class Objects:
             (self.terraform.stack.folder / PLAN_FILE).unlink(missing_ok=True)
         if planned.missing:
             return planned, _NOTHING
-        return planned, look(self.terraform, planned.shown, self.clients, known=known)
+        return planned, look(self.terraform, planned.json, self.clients, known=known)
 
-    def _protected(self, failure: NotPlanned) -> Failed:
+    def _protected(self, failure: PlanFailed) -> Failed:
         """What is half made is replaced by the next deploy, and what is protected must not be replaced."""
         addresses = dict.fromkeys(_PROTECTED.findall(" ".join(failure.output.split())))
         if not addresses:
@@ -119,7 +119,7 @@ class Objects:
         for change in planned.changes.resources:
             if change.action not in ("create", "read"):
                 self.dialog.say(f"    {_told(change)}")
-        for line in _half_made(planned.shown):
+        for line in _half_made(planned.json):
             self.dialog.say(f"    {line}")
 
 

@@ -9,7 +9,7 @@ from tpuenv.google.clients import Clients
 from tpuenv.state import versions
 from tpuenv.state.versions import State, Version
 from tpuenv.terminal.dialog import Dialog
-from tpuenv.terraform.stack import Stack
+from tpuenv.terraform.stacks import Stack
 
 # What Terraform leaves in a stack's folder when it cannot write the state.
 ERRORED = "errored.tfstate"

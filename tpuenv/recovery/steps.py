@@ -18,7 +18,8 @@ from tpuenv.review.plans import initialize
 from tpuenv.state import locks
 from tpuenv.state.bucket import ensure_state_bucket, state_objects
 from tpuenv.terminal.dialog import Dialog
-from tpuenv.terraform.stack import Stack, Terraform
+from tpuenv.terraform.process import Terraform
+from tpuenv.terraform.stacks import Stack
 
 # A recovery that another one waits for is soon over; a deploy is not, and neither should go on beside the other.
 _WAIT_SECONDS = 30

@@ -21,8 +21,9 @@ from google.api_core import exceptions
 from tpuenv.failure import Failed
 from tpuenv.google.clients import Clients
 from tpuenv.recovery.import_ids import Planned, import_id, planned
-from tpuenv.review.plans import Said
-from tpuenv.terraform.stack import Stack, Terraform
+from tpuenv.terraform.messages import Messages
+from tpuenv.terraform.process import Terraform
+from tpuenv.terraform.stacks import Stack
 from vocabulary.resource_types import Listing, UnknownResourceType, facts_of, is_described
 
 # A provider of Google's takes some 300 MB.
@@ -132,7 +133,7 @@ def _alone(copy: Stack, one: Object) -> str | None:
     return f"{one}: it cannot be told whether it exists: {_first_line(said.errors)}"
 
 
-def _try(copy: Stack, name: str, ids: Mapping[str, str], *more: str) -> tuple[Said, set[str]]:
+def _try(copy: Stack, name: str, ids: Mapping[str, str], *more: str) -> tuple[Messages, set[str]]:
     """What Terraform said about a plan with these imports, and the addresses that were there to be imported."""
     blocks = [{"to": address, "id": id_} for address, id_ in ids.items()]
     said, plan = _plan(copy, name, {**copy.configuration, "import": blocks}, *more)
@@ -140,7 +141,7 @@ def _try(copy: Stack, name: str, ids: Mapping[str, str], *more: str) -> tuple[Sa
     return said, {each["address"] for each in changes if each["change"].get("importing")}
 
 
-def _plan(copy: Stack, name: str, configuration: Mapping[str, Any], *more: str) -> tuple[Said, Mapping[str, Any]]:
+def _plan(copy: Stack, name: str, configuration: Mapping[str, Any], *more: str) -> tuple[Messages, Mapping[str, Any]]:
     """What Terraform said, and as far as it came the plan, in a folder of its own: it reads all JSON that is in one."""
     folder = copy.folder / re.sub(r"[^a-zA-Z0-9_-]", "-", name) / copy.name
     folder.mkdir(parents=True, exist_ok=True)
@@ -149,12 +150,12 @@ def _plan(copy: Stack, name: str, configuration: Mapping[str, Any], *more: str) 
             (folder / path.name).symlink_to(path.resolve())
     (folder / "cdk.tf.json").write_text(json.dumps(configuration), encoding="utf-8")
     terraform = Terraform(stack=Stack(name=copy.name, folder=folder))
-    said = Said.of(
-        terraform.look("plan", "-input=false", "-json", "-lock=false", "-refresh=false", "-out=looked", *more)
+    said = Messages.of(
+        terraform.run_read_only("plan", "-input=false", "-json", "-lock=false", "-refresh=false", "-out=looked", *more)
     )
     try:
         # Also of a plan that failed Terraform keeps what it came to.
-        return said, json.loads(terraform.look("show", "-json", "looked"))
+        return said, json.loads(terraform.run_read_only("show", "-json", "looked"))
     except ValueError:
         return said, {}
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from environment import Environment, project
 from tpuenv.failure import Failed
-from tpuenv.review.plans import PIPELINE
-from tpuenv.terraform.stack import synthesize
+from tpuenv.terraform.stacks import PIPELINE, synthesize
 
 
 def check_files(wanted: Environment, settings: Mapping[str, str]) -> None:

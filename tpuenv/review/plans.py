@@ -4,48 +4,63 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tpuenv.failure import Failed, WrongArgument
-from tpuenv.review import changes, records
+from environment import Environment
+from tpuenv.failure import Failed
+from tpuenv.review import changes
 from tpuenv.review.changes import NO_CHANGES, Changes
 from tpuenv.review.changes_text import heading, lines
 from tpuenv.review.records import Record
-from tpuenv.terraform.stack import Stack, Terraform
+from tpuenv.terraform.messages import Messages
+from tpuenv.terraform.process import Terraform
+from tpuenv.terraform.stacks import Stack
 
-PLAN_FILE = "tpuenv.plan"
+PLAN_FILE = "tpuenv.plan"  # in the stack's folder; it holds sensitive values
 
-# A person deploys it: a build must not change its own identity.
-PIPELINE = "pipeline"
-
-# The stacks that find the cluster by its name do so with this: stacks/base.py.
+# The data source by which the stacks read the cluster: stacks/base.py.
 _CLUSTER = "data.google_container_cluster."
+
+# The permission that an identity lacks which may only read.
+_WRITE = "storage.objects.create"
+
+# Terraform merges it over the stack's own backend. https://developer.hashicorp.com/terraform/language/files/override
+_EMPTY_STATE: dict[str, object] = {"terraform": {"backend": {"local": {}}}}
+
+
+class PlanFailed(Failed):
+    """Terraform could not plan; `output` is what it printed."""
+
+    def __init__(self, stack: Stack, output: str) -> None:
+        super().__init__(f"{stack.name}: Terraform could not plan.\n{output}")
+        self.output = output
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """A stack's plan. `missing` says what has to exist before there can be one; there is none then.
 
-    `shown` is what `terraform show -json` said about it, with sensitive values.
+    `json` is the plan as `terraform show -json` prints it, with sensitive values.
     """
 
     stack: Stack
     terraform: str
     changes: Changes = NO_CHANGES
     missing: str = ""
-    shown: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    json: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def empty(self) -> bool:
         return not self.missing and self.changes.empty
 
-    @cached_property
+    @property
     def file(self) -> Path:
-        """What Terraform applies. It holds sensitive values."""
+        """What Terraform applies."""
         return self.stack.folder / PLAN_FILE
 
     def show(self) -> None:
@@ -59,139 +74,95 @@ class Plan:
     def heading(self) -> str:
         return f"not plannable until {self.missing}" if self.missing else heading(self.changes)
 
-
-def digest(stacks: Sequence[Stack]) -> str:
-    """The key of records: of everything that builds deploy."""
-    return records.digest(stack for stack in stacks if stack.name != PIPELINE)
-
-
-def record(planned: Plan, key: str, commit: str) -> Record:
-    """What is kept of a plan."""
-    return Record(
-        stack=planned.stack.name,
-        commit=commit,
-        digest=key,
-        terraform=planned.terraform,
-        changes=planned.changes,
-        not_plannable=planned.missing,
-    )
-
-
-def chosen(stacks: Sequence[Stack], names: Sequence[str]) -> list[Stack]:
-    """The stacks that are named, else all but the pipeline, in the order of their deployment. Raises Failed."""
-    refuse_unknown(stacks, [name for name in names if name not in {stack.name for stack in stacks}])
-    return [stack for stack in stacks if (stack.name in names if names else stack.name != PIPELINE)]
-
-
-def refuse_unknown(stacks: Sequence[Stack], unknown: Sequence[str]) -> None:
-    """Raises WrongArgument when there is any."""
-    if unknown:
-        known = ", ".join(stack.name for stack in stacks)
-        raise WrongArgument(f"'{unknown[0]}': there is no such stack; there are {known}")
-
-
-class NotPlanned(Failed):
-    """Terraform could not plan; `output` is what it said."""
-
-    def __init__(self, stack: Stack, output: str) -> None:
-        super().__init__(f"{stack.name}: Terraform could not plan.\n{output}")
-        self.stack = stack
-        self.output = output
+    def record(self, digest: str, commit: str) -> Record:
+        """What is kept of it."""
+        return Record(
+            stack=self.stack.name,
+            commit=commit,
+            digest=digest,
+            terraform=self.terraform,
+            changes=self.changes,
+            not_plannable=self.missing,
+        )
 
 
 def initialize(stack: Stack) -> Terraform:
-    """Terraform ready to work in the stack's folder. Raises NotPlanned."""
+    """Terraform, initialized in the stack's folder. Raises PlanFailed."""
     terraform = Terraform(stack=stack)
     # The folder may be left from another environment, with another state.
-    done = terraform.run("init", "-input=false", "-no-color", "-reconfigure")
-    if done.returncode:
-        raise NotPlanned(stack, done.stdout.strip())
+    process = terraform.run("init", "-input=false", "-no-color", "-reconfigure")
+    if process.returncode:
+        raise PlanFailed(stack, process.stdout.strip())
     return terraform
 
 
-def plan(terraform: Terraform, *, salt: str, lock: Sequence[str]) -> Plan:
-    """Plans into the file of the plan. `lock` are Terraform's options about the state's lock. Raises NotPlanned."""
+@contextmanager
+def initialize_read_only(stack: Stack, environment: Environment) -> Iterator[Terraform]:
+    """As `initialize`, also for an identity that may not write a state. Raises PlanFailed.
+
+    Where a stack has no state yet, `terraform init` writes an empty one. An identity that may not do so gets an empty
+    state in a temporary folder, which gives the same plan.
+    """
+    try:
+        terraform = initialize(stack)
+    except PlanFailed as failure:
+        if _WRITE not in failure.output or _has_state(stack, environment):
+            raise
+    else:
+        yield terraform
+        return
+    with tempfile.TemporaryDirectory(prefix="tpuenv-") as folder:
+        yield initialize(_with_empty_state(stack, Path(folder)))
+
+
+def _has_state(stack: Stack, environment: Environment) -> bool:
+    # Not before it is needed: Google's libraries take a second to load.
+    from tpuenv.google.clients import connect
+    from tpuenv.state import versions
+
+    return versions.exists(connect(environment.settings.project_id), environment.names, stack.name)
+
+
+def _with_empty_state(stack: Stack, folder: Path) -> Stack:
+    (folder / "cdk.tf.json").write_text(json.dumps(stack.configuration), encoding="utf-8")
+    (folder / "backend_override.tf.json").write_text(json.dumps(_EMPTY_STATE), encoding="utf-8")
+    if (stack.folder / "assets").exists():
+        (folder / "assets").symlink_to((stack.folder / "assets").resolve())
+    return Stack(name=stack.name, folder=folder, dependencies=stack.dependencies)
+
+
+def plan_stack(terraform: Terraform, *, salt: str, lock: Sequence[str]) -> Plan:
+    """Plans into PLAN_FILE. `lock` are Terraform's options about the state's lock. Raises PlanFailed."""
     stack = terraform.stack
     (stack.folder / PLAN_FILE).unlink(missing_ok=True)
-    done = terraform.run("plan", "-input=false", "-json", f"-out={PLAN_FILE}", *lock)
-    said = Said.of(done.stdout)
-    if done.returncode and (missing := said.missing):
-        return Plan(stack=stack, terraform=said.version, missing=missing)
-    if done.returncode:
-        raise NotPlanned(stack, said.errors)
-    for warning in said.warnings:
+    process = terraform.run("plan", "-input=false", "-json", f"-out={PLAN_FILE}", *lock)
+    messages = Messages.of(process.stdout)
+    if process.returncode and (missing := _missing(messages)):
+        return Plan(stack=stack, terraform=messages.version, missing=missing)
+    if process.returncode:
+        raise PlanFailed(stack, messages.errors)
+    for warning in messages.warnings:
         print(f"warning: {stack.name}: {warning}", file=sys.stderr)
-    found = json.loads(terraform.read("show", "-json", PLAN_FILE))
-    read = changes.read(found, salt=f"{salt}/{stack.name}")
-    return Plan(stack=stack, terraform=found["terraform_version"], changes=read, shown=found)
+    plan = json.loads(terraform.read("show", "-json", PLAN_FILE))
+    return Plan(
+        stack=stack,
+        terraform=plan["terraform_version"],
+        changes=changes.read(plan, salt=f"{salt}/{stack.name}"),
+        json=plan,
+    )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Said:
-    """What Terraform said with -json, a line each; what is no JSON it said before it knew of -json.
-
-    https://developer.hashicorp.com/terraform/internals/machine-readable-ui
-    """
-
-    messages: Sequence[Mapping[str, Any]]
-    plain: Sequence[str]
-
-    @classmethod
-    def of(cls, output: str) -> Said:
-        messages, plain = [], []
-        for line in output.splitlines():
-            try:
-                found = json.loads(line)
-            except ValueError:
-                found = None
-            if isinstance(found, dict):
-                messages.append(found)
-            else:
-                plain.append(line)
-        return cls(messages=messages, plain=plain)
-
-    @property
-    def version(self) -> str:
-        """Terraform's own; OpenTofu tells it under its own name."""
-        told = next((each for each in self.messages if each.get("type") == "version"), {})
-        return str(told.get("terraform") or told.get("tofu") or "unknown")
-
-    def diagnostics(self, severity: str) -> list[Mapping[str, Any]]:
-        """Those of one severity: "error" or "warning"."""
-        found = (each["diagnostic"] for each in self.messages if each.get("type") == "diagnostic")
-        return [each for each in found if each["severity"] == severity]
-
-    @property
-    def warnings(self) -> list[str]:
-        return list(dict.fromkeys(each["summary"] for each in self.diagnostics("warning")))
-
-    @property
-    def errors(self) -> str:
-        """As Terraform tells them to people."""
-        told = [_error(each) for each in self.diagnostics("error")]
-        return "\n\n".join(told or ["\n".join(self.plain).strip()])
-
-    @property
-    def missing(self) -> str:
-        """What the errors say does not exist yet; "" as soon as one of them says anything else."""
-        found = [_missing(each) for each in self.diagnostics("error")]
-        return " and ".join(dict.fromkeys(found)) if all(found) else ""
+def _missing(messages: Messages) -> str:
+    """What the errors say does not exist yet; "" as soon as one of them says anything else."""
+    missing = [_missing_object(diagnostic) for diagnostic in messages.diagnostics("error")]
+    return " and ".join(dict.fromkeys(missing)) if all(missing) else ""
 
 
-def _error(diagnostic: Mapping[str, Any]) -> str:
-    parts = [f"Error: {diagnostic['summary']}"]
-    if address := diagnostic.get("address"):
-        parts.append(f"  with {address}")
-    if detail := diagnostic.get("detail"):
-        parts.append(detail)
-    return "\n".join(parts)
+def _missing_object(diagnostic: Mapping[str, Any]) -> str:
+    """Of the two errors that mean that an earlier stack was not applied yet, what that stack creates; else "".
 
-
-def _missing(diagnostic: Mapping[str, Any]) -> str:
-    """Of the two errors that mean that a stack before this one was not applied yet, what it makes; else "".
-
-    The first are the words of the Google provider for a cluster that is not there, the second those of the Kubernetes
-    provider for an object of a kind that the cluster does not know, because no chart has brought it yet.
+    The first are the words of the Google provider for a cluster that does not exist, the second those of the
+    Kubernetes provider for an object of a kind that the cluster does not know, because its chart is not installed yet.
     """
     address, summary = diagnostic.get("address") or "", diagnostic["summary"]
     if address.startswith(_CLUSTER) and summary.endswith(" not found") and "/clusters/" in summary:

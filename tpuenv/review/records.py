@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 from environment import Environment, project
 from tpuenv.failure import Failed
 from tpuenv.review.changes import NO_CHANGES, Change, Changes, Value
-from tpuenv.terraform.stack import Stack
+from tpuenv.terraform.stacks import PIPELINE, Stack
 
 if TYPE_CHECKING:
     from tpuenv.google.storage import BucketObjects
@@ -68,10 +68,10 @@ def parse(text: str, *, place: str) -> Record:
             raise Failed(f"{place}: a record of version {body['version']}, this tpuenv reads {_VERSION}; {_AGAIN}")
         changes = Changes(
             resources=tuple(
-                Change(**{**each, "values": tuple(Value(**value) for value in each["values"])})
-                for each in body["resources"]
+                Change(**{**change, "values": tuple(Value(**value) for value in change["values"])})
+                for change in body["resources"]
             ),
-            outputs=tuple(Value(**each) for each in body["outputs"]),
+            outputs=tuple(Value(**value) for value in body["outputs"]),
         )
         rest = {key: body[key] for key in ("stack", "commit", "digest", "terraform", "not_plannable")}
         rest["begun"] = body.get("begun", False) is not False  # records of older versions do not say
@@ -163,15 +163,18 @@ def store(destination: str, environment: Environment) -> Store:
 
 
 def digest(stacks: Iterable[Stack]) -> str:
-    """Of everything that was synthesized for these stacks: their JSON and the charts beside it. 64 hex digits."""
-    found = hashlib.sha256()
-    for stack in sorted(stacks, key=lambda each: each.name):
+    """The key of records: a digest of what was synthesized for the stacks that builds deploy, their JSON and the charts
+    beside it. 64 hex digits.
+    """
+    content_digest = hashlib.sha256()
+    deployed = (stack for stack in stacks if stack.name != PIPELINE)
+    for stack in sorted(deployed, key=lambda stack: stack.name):
         paths = [stack.folder / "cdk.tf.json", *sorted((stack.folder / "assets").rglob("*"))]
         for path in (path for path in paths if path.is_file()):
             content = path.read_bytes()
             name = f"{stack.name}/{path.relative_to(stack.folder).as_posix()}"
-            found.update(f"{name}\0{len(content)}\0".encode() + content)
-    return found.hexdigest()
+            content_digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    return content_digest.hexdigest()
 
 
 def commit() -> str:
@@ -181,15 +184,15 @@ def commit() -> str:
     """
     if named := os.environ.get("COMMIT_SHA"):
         return named
-    head, changed = _git("rev-parse", "HEAD"), _git("status", "--porcelain")
+    head = _git("rev-parse", "HEAD")
     if not head:
         return "unknown"
-    return f"{head} (changed)" if changed else head
+    return f"{head} (changed)" if _git("status", "--porcelain") else head
 
 
 def _git(*arguments: str) -> str:
     try:
-        done = subprocess.run(["git", *arguments], cwd=project.ROOT, capture_output=True, text=True, check=False)
+        process = subprocess.run(["git", *arguments], cwd=project.ROOT, capture_output=True, text=True, check=False)
     except OSError:
         return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    return process.stdout.strip() if process.returncode == 0 else ""
