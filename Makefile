@@ -27,7 +27,7 @@ lint: setup  ## Style: ruff's checks and its format
 	@$(python) -m ruff check .
 	@$(python) -m ruff format --check .
 
-types: setup  ## mypy, strictly (a minute and 4 GB the first time: the provider bindings are large)
+types: setup  ## mypy, strictly
 	@$(python) -m mypy
 
 bench: setup  ## Measure synthesis and a rehearsal, and write the table into docs/performance.md
