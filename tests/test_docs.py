@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -15,7 +16,10 @@ import yaml
 import environment
 from environment import Settings
 from environment.kubernetes.queues import queue_objects
+from manifests.render import render
+from tests import published
 from tests.generate.docs_tables import PAGES, with_tables
+from tests.generate.identities_table import REVIEWED
 from tests.synthesis import STACKS
 from tpuenv import main
 
@@ -39,7 +43,9 @@ OTHER_VARIABLES = {
 }
 PIPELINE = "pipeline"
 SANDBOX = "docs/from-the-sandbox.md"
-LONGEST_README = 12_000
+LONGEST_README = 12_000  # bytes
+DEFAULT = ROOT / "tests" / "cases" / "default.env"
+SNAPSHOT = "test_a_stack_is_what_was_reviewed[default-{stack}].json"
 
 
 def mentions(pattern: str) -> list[tuple[str, str]]:
@@ -164,11 +170,42 @@ def test_the_layout_names_what_exists_and_every_package() -> None:
     assert packages <= named
 
 
+def test_the_readme_shows_as_many_resources_as_a_rehearsal_adds() -> None:
+    shown = dict(re.findall(r"^  ([a-z-]+) +([0-9]+) added$", TEXTS["README.md"], re.MULTILINE))
+    reviewed = {
+        stack: sum(
+            map(len, json.loads((REVIEWED / SNAPSHOT.format(stack=stack)).read_text("utf-8"))["resource"].values())
+        )
+        for stack in STACKS
+    }
+    assert {stack: int(number) for stack, number in shown.items()} == reviewed
+
+
+def test_the_check_that_is_shown_prints_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    render(environment.load(DEFAULT, {}), tmp_path)
+    text = (tmp_path / "tpu-training" / "tpu" / "hello-tpu.yaml").read_text(encoding="utf-8")
+    for before, after in (
+        ("generateName: hello-tpu-", "name: my-job"),
+        ("replicas: 1", "replicas: 3"),
+        ('gke-tpu-topology: "4x4"', 'gke-tpu-topology: "4x8"'),
+        ('google.com/tpu: "4"', 'google.com/tpu: "8"'),
+    ):
+        assert before in text
+        text = text.replace(before, after)
+    (tmp_path / "my-job.yaml").write_text(text, encoding="utf-8")
+    monkeypatch.setenv("TPUENV_FOLDER", str(published.folder(tmp_path)))
+    assert main.main(["check", str(tmp_path / "my-job.yaml")]) == 1
+    (shown,) = re.findall(r"^\$ tpuenv check my-job.yaml\n(.*?)^```", TEXTS["docs/jobs.md"], re.MULTILINE | re.DOTALL)
+    assert capsys.readouterr().out == shown
+
+
 def test_the_fleet_divides_the_slices_as_its_page_says(tmp_path: Path) -> None:
     page = TEXTS["docs/fleet.md"]
     (block,) = re.findall(r"```yaml\n(tpu_pools:.*?)```", page, re.DOTALL)
     (tmp_path / "fleet.yaml").write_text(block, encoding="utf-8")
-    fleet = environment.load(ROOT / "tests" / "cases" / "default.env", {}, fleet=tmp_path / "fleet.yaml")
+    fleet = environment.load(DEFAULT, {}, fleet=tmp_path / "fleet.yaml")
     slices = {
         (queue["metadata"]["name"], flavor["name"]): int(quota["nominalQuota"]) // group.slice.chips
         for queue in queue_objects(fleet)

@@ -1,4 +1,4 @@
-"""The README's table of the pipeline's identities: made from the stacks as they were synthesized and reviewed."""
+"""The table of the pipeline's identities in docs/identities.md, from the reviewed snapshots of the stacks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HERE = Path(__file__).resolve().parent.parent
 REVIEWED = HERE / "stacks" / "__snapshots__" / "test_snapshots"
 CASE = "pipeline"
 
-# Why each role is given: by the account, and what the role is or is for. One that is missing here is an error.
+# account -> (role, or its purpose) -> why it is granted. A role that is granted and missing here is an error.
 WHY = {
     "plan": {
         "plan": "a plan compares the state with what is there",
@@ -21,7 +21,7 @@ WHY = {
         "logs": "Cloud Build writes a build's log as its account",
         "registry": "the image that the build runs in",
         "cluster": "a plan of `platform` and `queues` reads their objects, and Helm its releases; webhook certificates "
-        "lie beside those, nothing of the teams does",
+        "are in the same namespaces, nothing of the teams is",
     },
     "deploy": {
         "deploy": "what the resource types of the stacks take, type by type: `stacks/permissions.py`. Custom roles, "
@@ -29,7 +29,7 @@ WHY = {
         "deploy_buckets": "what is in buckets goes with a team that is destroyed, and teams get roles on their bucket",
         "grant_resourcemanager": "nodes, members and TensorBoard writers get roles in the project",
         "grant_artifactregistry": "nodes pull images",
-        "container.admin": "charts bring cluster roles and webhooks: whoever makes those administers the cluster",
+        "container.admin": "charts bring cluster roles and webhooks: creating those takes administering the cluster",
         "start_builds": "asks for another approval, by starting its own trigger again; it approves nothing. Google has "
         "one permission for starting triggers and changing them",
         "nodes": "node pools run as the nodes' account",
@@ -49,7 +49,7 @@ Stack = Mapping[str, Any]
 
 
 def identities_table() -> str:
-    """A row a role: who has it, what it allows, where, and why."""
+    """A row for each role: who has it, what it permits, where, and why. Raises ValueError if WHY does not fit."""
     pipeline, platform = _stack("pipeline"), _stack("platform")
     rows = ["| identity | runs | may | on | why |", "|---|---|---|---|---|"]
     for account, reasons in WHY.items():
@@ -72,26 +72,26 @@ def _stack(name: str) -> Stack:
 
 
 def _id(pipeline: Stack, account: str) -> str:
-    (found,) = (
-        each["account_id"]
-        for id_, each in pipeline["google_service_account"].items()
+    (account_id,) = (
+        resource["account_id"]
+        for id_, resource in pipeline["google_service_account"].items()
         if id_.startswith(f"identities_{account}-account_")
     )
-    return str(found)
+    return str(account_id)
 
 
 def _runs(pipeline: Stack, account: str) -> str:
     triggers = [
-        f"`{each.get('filename') or each['git_file_source']['path']}`"
-        + (" after an approval" if "approval_config" in each else "")
-        for each in pipeline["google_cloudbuild_trigger"].values()
-        if f".identities_{account}-account_" in each["service_account"]
+        f"`{trigger.get('filename') or trigger['git_file_source']['path']}`"
+        + (" after an approval" if "approval_config" in trigger else "")
+        for trigger in pipeline["google_cloudbuild_trigger"].values()
+        if f".identities_{account}-account_" in trigger["service_account"]
     ]
     return "<br>".join(triggers) or "the nightly Cloud Scheduler job"
 
 
 def _granted(pipeline: Stack, account: str) -> Iterator[tuple[str, tuple[str, str]]]:
-    """For each purpose what is allowed, and where."""
+    """For each purpose what is permitted, and where."""
     for type_ in (
         "google_project_iam_member",
         "google_storage_bucket_iam_member",
@@ -99,9 +99,9 @@ def _granted(pipeline: Stack, account: str) -> Iterator[tuple[str, tuple[str, st
         "google_artifact_registry_repository_iam_member",
     ):
         of_purpose: dict[str, list[tuple[str, str]]] = {}
-        for id_, each in pipeline[type_].items():
-            if f".identities_{account}-account_" in each["member"]:
-                of_purpose.setdefault(_purpose(type_, id_, each), []).append(_grant(pipeline, each))
+        for id_, member in pipeline[type_].items():
+            if f".identities_{account}-account_" in member["member"]:
+                of_purpose.setdefault(_purpose(type_, id_, member), []).append(_grant(pipeline, member))
         for purpose, grants in of_purpose.items():
             yield purpose, ("<br>".join(may for may, _ in grants), grants[0][1])
 
