@@ -37,6 +37,10 @@ class Shape:
     hosts: int
     chips_per_host: int
 
+    @property
+    def chips(self) -> int:
+        return self.hosts * self.chips_per_host
+
     def __str__(self) -> str:
         return f"{self.accelerator} {self.topology}"
 
@@ -51,17 +55,18 @@ class Flavor:
     pool: Mapping[str, Fraction] = field(default_factory=dict)  # what all nodes without TPUs give, where it says so
     topology: str = ""  # by which Kueue schedules, if any
 
-    def shapes(self) -> list[Shape]:
-        """The slice of its nodes; none where labels and annotations do not say the topology and the chips per host."""
+    @property
+    def shape(self) -> Shape | None:
+        """The slice of its nodes; None where labels and annotations do not say the topology and the chips per host."""
         accelerator, topology = self.labels.get(ACCELERATOR_LABEL, ""), self.labels.get(TOPOLOGY_LABEL, "")
         sides = topology.split("x")
         if not accelerator or not all(side.isascii() and side.isdigit() for side in sides):
-            return []
+            return None
         chips = math.prod(map(int, sides))
         on_host = int(self.node.get(TPU, ZERO))
         if not on_host or not chips or chips % on_host:
-            return []
-        return [Shape(accelerator=accelerator, topology=topology, hosts=chips // on_host, chips_per_host=on_host)]
+            return None
+        return Shape(accelerator=accelerator, topology=topology, hosts=chips // on_host, chips_per_host=on_host)
 
 
 @dataclass(frozen=True, kw_only=True)

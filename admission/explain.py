@@ -19,7 +19,7 @@ from admission.kueue.reading import read
 from admission.kueue.route import Route, route
 from admission.kueue.topology import topology_reasons
 from admission.manifest import PodSet, Workload
-from admission.result import Explanation, PodSetPlan, Reason, Verdict
+from admission.result import Explanation, PodSetPlan, Reason, Verdict, never, waits
 from admission.rulebook import refusals
 from admission.shortages import why_no_flavor
 from vocabulary.keys import MIN_PARALLELISM_ANNOTATION, POOL_GROUP_LABEL, PRIORITY_LABEL, TPU
@@ -77,12 +77,11 @@ def _priority(cluster: Cluster, workload: Workload) -> tuple[int, list[Reason]]:
         return cluster.priorities[name], []
     known = ", ".join(sorted(cluster.priorities, key=cluster.priorities.__getitem__)) or "none"
     return 0, [
-        Reason(
-            verdict=Verdict.NEVER,
-            code="unknown-priority",
-            where=PRIORITY_LABEL,
-            what=f"there is no WorkloadPriorityClass '{name}'; Kueue makes no Workload without it",
-            fix=f"use one of {known}",
+        never(
+            "unknown-priority",
+            PRIORITY_LABEL,
+            f"there is no WorkloadPriorityClass '{name}'; Kueue makes no Workload without it",
+            f"use one of {known}",
         )
     ]
 
@@ -184,12 +183,11 @@ def _borrows(cluster: Cluster, queue: ClusterQueue, given: Amounts) -> Amounts:
 def _uncovered(queue: ClusterQueue, pods: PodSet, resources: Iterable[str]) -> Iterator[Reason]:
     covered = ", ".join(name for names, _ in queue.resource_groups for name in names)
     for resource in resources:
-        yield Reason(
-            verdict=Verdict.NEVER,
-            code="not-covered",
-            where=pods.name,
-            what=f"asks for {resource}, which ClusterQueue {queue.name} has no quota of",
-            fix=f"remove it from the requests and limits; covered are {covered}",
+        yield never(
+            "not-covered",
+            pods.name,
+            f"asks for {resource}, which ClusterQueue {queue.name} has no quota of",
+            f"remove it from the requests and limits; covered are {covered}",
         )
 
 
@@ -225,33 +223,31 @@ def _plan(cluster: Cluster, each: Placed) -> PodSetPlan:
     pods, requests = each.pods, each.pods.total()
     flavors = {resource: flavor for flavor, resource in usage_of(each.outcomes, requests)}
     flavor = cluster.flavors.get(flavors.get(TPU, ""))
-    shape = slices.shape_of(flavor, pods) if flavor and requests.get(TPU) else None
+    shape = flavor.shape if flavor and requests.get(TPU) else None
     return PodSetPlan(
         name=pods.name,
         count=pods.count,
         flavors=flavors,
         requests=requests,
-        slices=slices.slices_used(shape, pods) if shape else 0,
+        slices=pods.count // shape.hosts if shape else 0,
         shape=str(shape) if shape else "",
     )
 
 
 def _preemption_reasons(*, stopped: list[str], contested: frozenset[tuple[str, str]]) -> Iterator[Reason]:
     if stopped:
-        yield Reason(
-            verdict=Verdict.WAITS,
-            code="preempts",
-            where="",
-            what=f"Kueue first stops {', '.join(stopped)}, and starts this one in its place",
+        yield waits(
+            "preempts",
+            "",
+            f"Kueue first stops {', '.join(stopped)}, and starts this one in its place",
         )
     elif contested:
         short = ", ".join(sorted(_names(contested)))
-        yield Reason(
-            verdict=Verdict.WAITS,
-            code="quota-in-use",
-            where="",
-            what=f"{short}: in use by jobs that this one may not stop; it starts when they are done",
-            fix=f"a higher {PRIORITY_LABEL} stops lower ones of the same team",
+        yield waits(
+            "quota-in-use",
+            "",
+            f"{short}: in use by jobs that this one may not stop; it starts when they are done",
+            f"a higher {PRIORITY_LABEL} stops lower ones of the same team",
         )
 
 
@@ -268,11 +264,10 @@ def _checks(queue: ClusterQueue, plans: list[PodSetPlan]) -> Iterator[Reason]:
     used = {flavor for plan in plans for flavor in plan.flavors.values()}
     for name, flavors in queue.admission_checks:
         if not flavors or used.intersection(flavors):
-            yield Reason(
-                verdict=Verdict.WAITS,
-                code="admission-check",
-                where="",
-                what=f"once it has its quota, it waits for the admission check '{name}'",
+            yield waits(
+                "admission-check",
+                "",
+                f"once it has its quota, it waits for the admission check '{name}'",
             )
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from vocabulary.keys import TPU
-from vocabulary.printable import printable
+from vocabulary.printable import counted, printable
 from vocabulary.quantity import readable
 
 FlavorResource = tuple[str, str]  # flavor, resource: what Kueue counts quota by
@@ -37,6 +37,16 @@ class Reason:
     where: str
     what: str
     fix: str = ""
+
+
+def never(code: str, where: str, what: str, fix: str = "") -> Reason:
+    """A reason for which the workload stays pending for good."""
+    return Reason(verdict=Verdict.NEVER, code=code, where=where, what=what, fix=fix)
+
+
+def waits(code: str, where: str, what: str, fix: str = "") -> Reason:
+    """A reason that ends by itself, or when somebody else acts."""
+    return Reason(verdict=Verdict.WAITS, code=code, where=where, what=what, fix=fix)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,9 +166,9 @@ def _row(plan: PodSetPlan, verdict: Verdict) -> tuple[str, str, str, str]:
     flavor = plan.flavor or ", ".join(sorted(set(plan.flavors.values()))) or "-"
     asks = ", ".join(asked(resource, number) for resource, number in plan.requests.items() if number) or "nothing"
     if plan.slices:
-        asks = f"{plan.slices} slice{'' if plan.slices == 1 else 's'} of {plan.shape}: {asks}"
+        asks = f"{counted(plan.slices, 'slice')} of {plan.shape}: {asks}"
     gets = "gets" if verdict in (Verdict.ADMITTED, Verdict.WAITS) else "asks for"
-    return plan.name, f"{plan.count} pod{'' if plan.count == 1 else 's'}", f"flavor {flavor}", f"{gets} {asks}"
+    return plan.name, counted(plan.count, "pod"), f"flavor {flavor}", f"{gets} {asks}"
 
 
 def _table(rows: list[tuple[str, str, str, str]]) -> list[str]:

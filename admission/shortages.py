@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from difflib import SequenceMatcher
+from fractions import Fraction
 
 from admission.cluster import Cluster, ClusterQueue
-from admission.gke.slices import shape_of
 from admission.kueue.flavors import Attempt, GroupOutcome, Shortage
 from admission.manifest import PodSet
-from admission.result import Reason, Verdict, amount, asked
+from admission.result import Reason, amount, asked, never, waits
 from vocabulary.keys import ACCELERATOR_LABEL, TOPOLOGY_LABEL, TPU
+from vocabulary.printable import counted
 
 _CODES = {ACCELERATOR_LABEL: "wrong-accelerator", TOPOLOGY_LABEL: "wrong-topology"}
 
@@ -30,7 +31,7 @@ def why_no_flavor(cluster: Cluster, queue: ClusterQueue, pods: PodSet, outcome: 
         yield from _no_match(cluster, pods, attempts)
     else:
         asked_for = ", ".join(asked(name, pods.total()[name]) for name in outcome.resources)
-        yield _never(
+        yield never(
             "no-such-quota",
             pods.name,
             f"asks for {asked_for}; no flavor of ClusterQueue {queue.name} has any",
@@ -64,7 +65,7 @@ def _no_match(cluster: Cluster, pods: PodSet, attempts: list[Attempt]) -> Iterat
     for key in dict.fromkeys(nearest.mismatches):
         offered = sorted({cluster.flavors[each.flavor].labels.get(key, "") for each in alike})
         asked = pods.node_selector.get(key)
-        yield _never(
+        yield never(
             _CODES.get(key, "wrong-node-label"),
             pods.name,
             f"selects {key}: {asked}" if asked is not None else f"its node affinity excludes every {key} there is",
@@ -75,7 +76,7 @@ def _no_match(cluster: Cluster, pods: PodSet, attempts: list[Attempt]) -> Iterat
             taint for taint in cluster.flavors[nearest.flavor].taints if taint.get("key").text() == nearest.untolerated
         )
         effect = taint.get("effect").text()
-        yield _never(
+        yield never(
             "missing-toleration",
             pods.name,
             f"does not tolerate the taint {nearest.untolerated} of flavor {nearest.flavor}; GKE adds the toleration to "
@@ -103,12 +104,11 @@ def _too_big(cluster: Cluster, queue: ClusterQueue, pods: PodSet, matching: list
 
 def _beyond(cluster: Cluster, queue: ClusterQueue, pods: PodSet, attempt: Attempt, shortage: Shortage) -> Reason:
     limited = cluster.quota(queue.name, (attempt.flavor, shortage.resource)).borrowing_limit is not None
-    wanted, has = _in_slices(cluster, pods, attempt, shortage)
+    wanted, has = _in_slices(cluster, attempt, shortage, shortage.has)
     alone = limited or not queue.cohort
     most = f"ClusterQueue {queue.name} can have {has}" if alone else f"all teams together have {has}"
-    code = "too-many-slices" if shortage.resource == TPU else "too-big"
-    return _never(
-        code,
+    return never(
+        "too-many-slices" if shortage.resource == TPU else "too-big",
         pods.name,
         f"all pods together ask for {wanted} of flavor {attempt.flavor}; {most}",
         f"ask for {has} or less" if shortage.has else "ask for another flavor",
@@ -117,39 +117,24 @@ def _beyond(cluster: Cluster, queue: ClusterQueue, pods: PodSet, attempt: Attemp
 
 def _in_use(cluster: Cluster, queue: ClusterQueue, pods: PodSet, attempt: Attempt) -> Reason:
     shortage = next((each for each in attempt.shortages if each.resource == TPU), attempt.shortages[0])
-    wanted, free = _in_slices(cluster, pods, attempt, shortage)
-    own, _ = _in_slices(
-        cluster,
-        pods,
-        attempt,
-        Shortage(
-            resource=shortage.resource,
-            asked=cluster.quota(queue.name, (attempt.flavor, shortage.resource)).nominal,
-            has=shortage.has,
-            ever=False,
-        ),
-    )
-    return Reason(
-        verdict=Verdict.WAITS,
-        code="quota-in-use",
-        where=pods.name,
-        what=f"asks for {wanted} of flavor {attempt.flavor}, more than this team's own {own}; {free} free now, the "
-        "rest is in use and may be borrowed when it is free",
+    nominal = cluster.quota(queue.name, (attempt.flavor, shortage.resource)).nominal
+    wanted, own, free = _in_slices(cluster, attempt, shortage, nominal, shortage.has)
+    return waits(
+        "quota-in-use",
+        pods.name,
+        f"asks for {wanted} of flavor {attempt.flavor}, more than this team's own {own}; {free} free now, the rest is "
+        "in use and may be borrowed when it is free",
     )
 
 
-def _in_slices(cluster: Cluster, pods: PodSet, attempt: Attempt, shortage: Shortage) -> tuple[str, str]:
-    """Asked and had, in slices where that is what people count."""
-    shape = shape_of(cluster.flavors[attempt.flavor], pods)
-    chips = shape.hosts * shape.chips_per_host if shape else 0
-    if shortage.resource != TPU or not chips or shortage.asked % chips:
-        return asked(shortage.resource, shortage.asked), amount(shortage.resource, shortage.has)
-    slices, whole = shortage.asked // chips, shortage.has // chips
-    return (
-        f"{slices} slice{'' if slices == 1 else 's'} ({asked(TPU, shortage.asked)})",
-        f"{whole} slice{'' if whole == 1 else 's'} ({amount(TPU, shortage.has)})",
-    )
-
-
-def _never(code: str, where: str, what: str, fix: str) -> Reason:
-    return Reason(verdict=Verdict.NEVER, code=code, where=where, what=what, fix=fix)
+def _in_slices(cluster: Cluster, attempt: Attempt, shortage: Shortage, *amounts: Fraction) -> list[str]:
+    """What is asked and these amounts, in words: in slices too, if whole slices are asked for."""
+    shape = cluster.flavors[attempt.flavor].shape
+    resource = shortage.resource
+    words = [asked(resource, shortage.asked), *(amount(resource, number) for number in amounts)]
+    if resource != TPU or not shape or shortage.asked % shape.chips:
+        return words
+    return [
+        f"{counted(int(number // shape.chips), 'slice')} ({text})"
+        for number, text in zip((shortage.asked, *amounts), words, strict=True)
+    ]

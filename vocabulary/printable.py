@@ -20,6 +20,11 @@ def quoted(value: str, *, longest: int = 80) -> str:
     return f"'{shortened(value, longest=longest)}'"
 
 
+def counted(number: int, noun: str) -> str:
+    """ "1 host", "4 hosts" """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def brief(value: object) -> str:
     """The repr of a value of any type, shortened however large or deeply nested the value is."""
     try:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from admission.cluster import Cluster
 from admission.manifest import Workload
-from admission.result import Reason, Verdict
+from admission.result import Reason, never
 from vocabulary.keys import PRIORITY_LABEL, TEAM_ACCOUNT
 
 # Kubernetes makes these (pkg/apis/scheduling/types.go). GKE lets pods use them in namespaces with a quota for them, and
@@ -22,7 +22,7 @@ def account_reasons(cluster: Cluster, workload: Workload) -> Iterator[Reason]:
         account = named.text() or pods.spec.get("serviceAccount").text()
         if known and account and account not in known:
             use = f"use {TEAM_ACCOUNT}, which reads and writes the team's bucket" if TEAM_ACCOUNT in known else ""
-            yield _never(
+            yield never(
                 "unknown-service-account",
                 named.path,
                 f"namespace {workload.namespace} has no service account '{account}', so no pod is made",
@@ -36,14 +36,14 @@ def priority_class_reasons(cluster: Cluster, workload: Workload) -> Iterator[Rea
         named = pods.spec.get("priorityClassName")
         name = named.text()
         if name in _CRITICAL:
-            yield _never(
+            yield never(
                 "critical-priority-class",
                 named.path,
                 f"GKE lets only pods in kube-system use '{name}', so no pod is made",
                 f"remove it; Kueue's priority is the label {PRIORITY_LABEL}",
             )
         elif name and name not in cluster.pod_priorities:
-            yield _never(
+            yield never(
                 "unknown-priority-class",
                 named.path,
                 f"no PriorityClass '{name}' comes with the environment, and without it Kueue makes no Workload, or no "
@@ -56,7 +56,3 @@ def pod_priority(cluster: Cluster, workload: Workload) -> int:
     """The priority that Kueue takes from the first pods that name a class, where the workload has no label for it."""
     names = (pods.spec.get("priorityClassName").text() for pods in workload.pod_sets)
     return {**_CRITICAL, **cluster.pod_priorities}.get(next(filter(None, names), ""), 0)
-
-
-def _never(code: str, where: str, what: str, fix: str) -> Reason:
-    return Reason(verdict=Verdict.NEVER, code=code, where=where, what=what, fix=fix)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from admission.cluster import Cluster, ClusterQueue, Flavor
 from admission.kueue.flavors import alternatives, matches_expression, untolerated_taint
 from admission.manifest import Field, PodSet
-from admission.result import Reason, Verdict
+from admission.result import Reason, never
 from vocabulary.keys import ACCELERATOR_LABEL, FLEX_START_LABEL, POOL_GROUP_LABEL, SPOT_LABEL, TOPOLOGY_LABEL, TPU
 
 # What GKE's nodes have, whatever their pool: another value is no more than unlikely.
@@ -43,13 +43,12 @@ def label_reasons(cluster: Cluster, queue: ClusterQueue, pods: PodSet, flavor: F
     if not any(each.certain for each in missing):
         return
     it, them = ("that label", "it") if len(missing) == 1 else ("those labels", "them")
-    yield Reason(
-        verdict=Verdict.NEVER,
-        code="no-such-node",
-        where=pods.name,
-        what=f"selects {_words(missing)}; Kueue does not look at {it} and gives the pods flavor {flavor.name}, no node "
+    yield never(
+        "no-such-node",
+        pods.name,
+        f"selects {_words(missing)}; Kueue does not look at {it} and gives the pods flavor {flavor.name}, no node "
         f"of which has {them}: they would wait for ever and hold their quota",
-        fix=_fix(cluster, queue, pods, flavor, missing, them),
+        _fix(cluster, queue, pods, flavor, missing, them),
     )
 
 

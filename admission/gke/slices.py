@@ -10,15 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from admission.cluster import ZERO, Flavor, Shape
 from admission.manifest import EXCLUSIVE_TOPOLOGY, PodSet, Workload
-from admission.result import Reason, Verdict, amount, asked
+from admission.result import Reason, amount, asked, never
 from vocabulary.keys import ACCELERATOR_LABEL, POOL_GROUP_LABEL, TOPOLOGY_LABEL, TPU
-
-
-def shape_of(flavor: Flavor, pods: PodSet) -> Shape | None:
-    """The slice these pods would run on: of several that the labels allow, the one that suits them."""
-    shapes = flavor.shapes()
-    suits = [shape for shape in shapes if shape.chips_per_host == pods.requests.get(TPU)]
-    return next(iter([*suits, *shapes]), None)
+from vocabulary.printable import counted
 
 
 def wants_tpu_nodes(pods: PodSet) -> bool:
@@ -33,20 +27,16 @@ def tolerates_tpu_nodes(pods: PodSet) -> bool:
     return any(toleration.get("key").text() in ("", TPU) for toleration in pods.spec.get("tolerations").items())
 
 
-def slices_used(shape: Shape, pods: PodSet) -> int:
-    return pods.count // shape.hosts
-
-
 def problems(pods: PodSet, flavor: Flavor, others: Sequence[Flavor] = ()) -> Iterator[Reason]:
     """Why these pods would stay pending, or start and hang, on nodes of this flavor although Kueue admits them.
 
     `others`: the flavors that the pods might as well have been given.
     """
-    shape = shape_of(flavor, pods)
+    shape = flavor.shape
     if pods.requests.get(TPU) and shape:
         wrong = [*_of_slice(pods, shape)]
-        unmeant = wrong and not _selects(pods, flavor) and any(flavor.shapes() != each.shapes() for each in others)
-        yield from [_no_pool_group(pods, flavor, shape, others)] if unmeant else wrong
+        arbitrary = not _selects(pods, flavor) and any(shape != other.shape for other in others)
+        yield from [_no_pool_group(pods, flavor, shape, others)] if wrong and arbitrary else wrong
     of_cpu_pool = bool(flavor.pool) and not pods.requests.get(TPU)
     if of_cpu_pool and tolerates_tpu_nodes(pods):
         return
@@ -54,7 +44,7 @@ def problems(pods: PodSet, flavor: Flavor, others: Sequence[Flavor] = ()) -> Ite
     for resource in ("cpu", "memory"):
         wanted, has = pods.requests.get(resource, ZERO), flavor.node.get(resource)
         if has is not None and wanted > has:
-            yield _never(
+            yield never(
                 "node-too-small",
                 pods.name,
                 f"each pod asks for {asked(resource, wanted)}; a node of {nodes} has {amount(resource, has)} for pods",
@@ -66,9 +56,9 @@ def without_chips(pods: PodSet) -> Iterator[Reason]:
     """Pods meant for TPU hosts that ask for no chips, or are none: Kueue counts them as CPU pods, or not at all."""
     keys = _tpu_keys(pods)
     if wants_tpu_nodes(pods) and pods.count == 0:
-        yield _never("no-pods", pods.name, "asks for no pods at all", "set replicas to the number of slices")
+        yield never("no-pods", pods.name, "asks for no pods at all", "set replicas to the number of slices")
     if keys and not pods.requests.get(TPU):
-        yield _never(
+        yield never(
             "no-chips-requested",
             pods.name,
             f"selects TPU nodes by {keys[0]} but requests no {TPU}",
@@ -80,7 +70,7 @@ def exclusive_cpu_pods(workload: Workload) -> Iterator[Reason]:
     """JobSet gives every replicated job under the annotation a node pool that no other JobSet has a pod in."""
     for pods in workload.pod_sets:
         if pods.exclusive and not wants_tpu_nodes(pods):
-            yield _never(
+            yield never(
                 "exclusive-topology",
                 pods.name,
                 "under exclusive-topology it, too, demands a node pool of its own, and stays pending beside any other "
@@ -90,7 +80,7 @@ def exclusive_cpu_pods(workload: Workload) -> Iterator[Reason]:
 
 
 def notes(pods: PodSet, flavor: Flavor) -> Iterator[str]:
-    shape = shape_of(flavor, pods)
+    shape = flavor.shape
     if pods.sized_by == "numOfHosts" or not pods.requests.get(TPU) or shape is None or shape.hosts == 1:
         return
     if not pods.exclusive:
@@ -113,14 +103,14 @@ def _selects(pods: PodSet, flavor: Flavor) -> bool:
 
 def _no_pool_group(pods: PodSet, flavor: Flavor, shape: Shape, others: Sequence[Flavor]) -> Reason:
     """Any number of pods is right for some slice: what to change is which slice is meant."""
-    found = [(each, of) for each in (flavor, *others) if (of := shape_of(each, pods))]
-    suiting = [(each, of) for each, of in found if pods.size_is_set and not [*_of_slice(pods, of)]]
-    groups = [f"{each.labels.get(POOL_GROUP_LABEL, each.name)} ({of})" for each, of in suiting or found]
-    return _never(
+    shapes = [(other, other.shape) for other in (flavor, *others) if other.shape]
+    suiting = [(other, of) for other, of in shapes if pods.size_is_set and not [*_of_slice(pods, of)]]
+    groups = [f"{other.labels.get(POOL_GROUP_LABEL, other.name)} ({of})" for other, of in suiting or shapes]
+    return never(
         "no-pool-group",
         pods.name,
         f"selects no slices, so Kueue gives it the first flavor that is free, here {flavor.name}, and a slice of "
-        f"{shape} takes {shape.hosts} pod{'' if shape.hosts == 1 else 's'} of {shape.chips_per_host} chips",
+        f"{shape} takes {counted(shape.hosts, 'pod')} of {shape.chips_per_host} chips",
         f"select a pool group first, in nodeSelector: {POOL_GROUP_LABEL}: {' or '.join(groups)}",
     )
 
@@ -128,7 +118,7 @@ def _no_pool_group(pods: PodSet, flavor: Flavor, shape: Shape, others: Sequence[
 def _chips(pods: PodSet, shape: Shape) -> Iterator[Reason]:
     wanted = pods.requests[TPU]
     if wanted != shape.chips_per_host:
-        yield _never(
+        yield never(
             "chips-per-host",
             pods.name,
             f"each pod asks for {asked(TPU, wanted)}; a host of {shape} has {shape.chips_per_host}, and a pod takes "
@@ -142,14 +132,14 @@ def _hosts(pods: PodSet, shape: Shape) -> Iterator[Reason]:
     right = " and ".join(f"{field}: {shape.hosts}" for field in pods.sized_by.split(" and "))
     if shape.hosts == 1:
         if pods.exclusive and size != 1:
-            yield _never(
+            yield never(
                 "hosts-per-slice",
                 pods.name,
                 f"has {size} pods a replica; a slice of {shape} is one host",
                 f"set {right}",
             )
     elif not pods.size_is_set:
-        yield _never(
+        yield never(
             "missing-parallelism" if pods.sized_by.startswith("parallelism") else "hosts-per-slice",
             pods.name,
             f"does not set {pods.sized_by.split(' and ')[0]}, which means 1 pod; a slice of {shape} has {shape.hosts} "
@@ -157,28 +147,23 @@ def _hosts(pods: PodSet, shape: Shape) -> Iterator[Reason]:
             f"set {right}",
         )
     elif size != shape.hosts:
-        yield _never(
+        yield never(
             "hosts-per-slice",
             pods.name,
-            f"has {size} pod{'' if size == 1 else 's'} a slice; a slice of {shape} has {shape.hosts} hosts and needs a "
-            "pod on each",
+            f"has {counted(size, 'pod')} a slice; a slice of {shape} has {shape.hosts} hosts and needs a pod on each",
             f"set {right}" + ("; for more slices use the replicas of a JobSet or worker group" * (size > shape.hosts)),
         )
     elif pods.completions is not None and pods.completions != size:
-        yield _never(
+        yield never(
             "hosts-per-slice",
             pods.name,
             f"has completions {pods.completions} for {size} hosts: the pods beyond would start after the slice is done",
             f"set {right}",
         )
     elif not pods.indexed:
-        yield _never(
+        yield never(
             "not-indexed",
             pods.name,
             "its pods have no completion index, by which the hosts of a slice know each other",
             "set completionMode: Indexed",
         )
-
-
-def _never(code: str, where: str, what: str, fix: str) -> Reason:
-    return Reason(verdict=Verdict.NEVER, code=code, where=where, what=what, fix=fix)

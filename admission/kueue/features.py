@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from admission.cluster import Cluster, ClusterQueue
 from admission.kueue.webhooks import is_elastic, whole_number
 from admission.manifest import Workload
-from admission.result import Reason, Verdict
+from admission.result import Reason, never, waits
 from vocabulary.keys import GATED_BY_ANNOTATION, MIN_PARALLELISM_ANNOTATION, POOL_GROUP_LABEL, PREBUILT
 
 _MANAGERS = {
@@ -23,29 +23,26 @@ def way_reasons(cluster: Cluster, workload: Workload) -> Iterator[Reason]:
     # pkg/controller/jobframework/utils.go, PrebuiltWorkloadNameFor: the annotation comes first.
     prebuilt = workload.annotations.get(PREBUILT) or workload.labels.get(PREBUILT)
     if prebuilt and (workload.namespace, prebuilt) not in cluster.workloads:
-        yield Reason(
-            verdict=Verdict.NEVER,
-            code="no-prebuilt-workload",
-            where=PREBUILT,
-            what=f"Kueue makes no Workload for it and waits for '{prebuilt}', which is not among the manifests",
-            fix="remove it, or create that Workload first",
+        yield never(
+            "no-prebuilt-workload",
+            PREBUILT,
+            f"Kueue makes no Workload for it and waits for '{prebuilt}', which is not among the manifests",
+            "remove it, or create that Workload first",
         )
     gates = workload.annotations.get(GATED_BY_ANNOTATION, "").strip()
     if gates:
-        yield Reason(
-            verdict=Verdict.WAITS,
-            code="admission-gate",
-            where=GATED_BY_ANNOTATION,
-            what=f"Kueue does not admit it until somebody removes the gates {gates}",
+        yield waits(
+            "admission-gate",
+            GATED_BY_ANNOTATION,
+            f"Kueue does not admit it until somebody removes the gates {gates}",
         )
     manager = workload.spec.get("managedBy")
     if manager.value is not None and manager.text() != _MANAGERS[workload.kind]:
-        yield Reason(
-            verdict=Verdict.NEVER,
-            code="other-manager",
-            where=manager.path,
-            what=f"leaves it to '{manager.text()}', which is not here, so no pod is made",
-            fix="remove it",
+        yield never(
+            "other-manager",
+            manager.path,
+            f"leaves it to '{manager.text()}', which is not here, so no pod is made",
+            "remove it",
         )
 
 
@@ -64,12 +61,9 @@ def foreign_groups(cluster: Cluster, queue: ClusterQueue, selected: str) -> Reas
     if not selected or selected in groups or selected not in there:
         return None
     own = [group for group in groups if group]
-    return Reason(
-        verdict=Verdict.NEVER,
-        code="pool-group-of-others",
-        where=f"nodeSelector.{POOL_GROUP_LABEL}",
-        what=f"pool group '{selected}' is not among those that team {queue.name} may use: {', '.join(own) or 'none'}",
-        fix=f"use {' or '.join(own)}, or have it added to the team's pools"
-        if own
-        else "have it added to the team's pools",
+    return never(
+        "pool-group-of-others",
+        f"nodeSelector.{POOL_GROUP_LABEL}",
+        f"pool group '{selected}' is not among those that team {queue.name} may use: {', '.join(own) or 'none'}",
+        f"use {' or '.join(own)}, or have it added to the team's pools" if own else "have it added to the team's pools",
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from admission.cluster import Cluster, ClusterQueue
 from admission.kueue.flavors import selects
 from admission.manifest import Workload
-from admission.result import Reason, Verdict
+from admission.result import Reason, Verdict, never, waits
 from vocabulary.keys import LOCAL_QUEUE, QUEUE_LABEL
 
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"  # the API server sets it on every namespace
@@ -53,7 +53,7 @@ def _to(cluster: Cluster, namespace: str, name: str) -> Route:
     queue = cluster.cluster_queues.get(local.cluster_queue)
     if queue is None:
         what = f"LocalQueue {namespace}/{name} leads to ClusterQueue '{local.cluster_queue}', which does not exist"
-        reason = _never("no-cluster-queue", name, what, "deploy the queues again")
+        reason = never("no-cluster-queue", name, what, "deploy the queues again")
         return Route(local_queue=name, cluster_queue=None, reasons=(reason,))
     missing = [flavor for _, flavors in queue.resource_groups for flavor in flavors if flavor not in cluster.flavors]
     if missing:
@@ -61,7 +61,7 @@ def _to(cluster: Cluster, namespace: str, name: str) -> Route:
         return Route(
             local_queue=name,
             cluster_queue=None,
-            reasons=(_never("missing-flavor", queue.name, what, "deploy the queues again"),),
+            reasons=(never("missing-flavor", queue.name, what, "deploy the queues again"),),
         )
     return Route(
         local_queue=name,
@@ -74,17 +74,17 @@ def _no_local_queue(cluster: Cluster, workload: Workload, name: str, here: list[
     namespace = workload.namespace
     others = sorted({f"{where}/{queue}" for where, queue in cluster.local_queues})
     if cluster.namespaces and namespace not in cluster.namespaces:
-        return _never(
+        return never(
             "no-namespace", "metadata.namespace", f"there is no namespace '{namespace}'", f"queues are {_some(others)}"
         )
     if QUEUE_LABEL not in workload.labels:
-        return _never(
+        return never(
             "no-queue",
             "metadata.labels",
             f"names no queue, and namespace {namespace} has no LocalQueue '{name}', so Kueue never admits it",
             f"set the label {QUEUE_LABEL} to one of {_some(here)}" if here else f"submit to a queue: {_some(others)}",
         )
-    return _never(
+    return never(
         "unknown-queue",
         QUEUE_LABEL,
         f"namespace {namespace} has no LocalQueue '{name}'",
@@ -99,9 +99,9 @@ def _some(names: list[str]) -> str:
 def _namespace(cluster: Cluster, queue: ClusterQueue, namespace: str) -> Iterator[Reason]:
     labels = {**cluster.namespaces.get(namespace, {}), NAMESPACE_LABEL: namespace}
     if cluster.namespaces and namespace not in cluster.namespaces:
-        yield _never("no-namespace", "metadata.namespace", f"there is no namespace '{namespace}'", "create it")
+        yield never("no-namespace", "metadata.namespace", f"there is no namespace '{namespace}'", "create it")
     elif not selects(queue.selector, labels):
-        yield _never(
+        yield never(
             "namespace-not-selected",
             "metadata.namespace",
             f"ClusterQueue {queue.name} does not take jobs from namespace {namespace}",
@@ -115,14 +115,5 @@ def _holds(namespace: str, name: str, local_policy: str, queue: ClusterQueue) ->
         (f"ClusterQueue {queue.name}", queue.stop_policy),
     ):
         if policy != "None":
-            yield Reason(
-                verdict=Verdict.WAITS,
-                code="queue-stopped",
-                where="",
-                what=f"{what} is stopped ({policy}): nothing starts until an administrator resumes it",
-                fix="a deploy resumes it (stopPolicy None)",
-            )
-
-
-def _never(code: str, where: str, what: str, fix: str) -> Reason:
-    return Reason(verdict=Verdict.NEVER, code=code, where=where, what=what, fix=fix)
+            stopped = f"{what} is stopped ({policy}): nothing starts until an administrator resumes it"
+            yield waits("queue-stopped", "", stopped, "a deploy resumes it (stopPolicy None)")

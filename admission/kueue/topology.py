@@ -9,7 +9,7 @@ from itertools import pairwise
 from admission.cluster import Cluster, ClusterQueue
 from admission.kueue.webhooks import is_elastic, whole_number
 from admission.manifest import Field, PodSet, Workload
-from admission.result import Reason, Verdict
+from admission.result import Reason, never
 from admission.rules import Finding, RuleBook
 from admission.syntax import is_qualified_name
 from vocabulary.printable import brief
@@ -157,10 +157,9 @@ def topology_reasons(cluster: Cluster, queue: ClusterQueue, pods: PodSet) -> Ite
     texts = pods.template.get("metadata", "annotations").texts()
     asked = [key for key in (REQUIRED, PREFERRED, UNCONSTRAINED, SLICE_REQUIRED, CONSTRAINTS) if key in texts]
     if asked and not any(cluster.flavors[name].topology for name in queue.flavors):
-        yield Reason(
-            verdict=Verdict.NEVER,
-            code="no-topology",
-            where=pods.name,
-            what=f"asks for {asked[0]}; no flavor of ClusterQueue {queue.name} has a topology for Kueue to schedule by",
-            fix="remove the annotation: a slice is one node pool, and JobSet's exclusive-topology keeps pods on it",
+        yield never(
+            "no-topology",
+            pods.name,
+            f"asks for {asked[0]}; no flavor of ClusterQueue {queue.name} has a topology for Kueue to schedule by",
+            "remove the annotation: a slice is one node pool, and JobSet's exclusive-topology keeps pods on it",
         )
