@@ -1,4 +1,11 @@
-"""The table of fields, read: which fields a type has, what they hold, and what a misspelt one was meant to be."""
+"""Reads fields.txt: which fields a type has, what they hold, and what a misspelt one was meant to be.
+
+tests/generate/field_table.py writes the file from the schemas of JobSet 0.12.0 (which hold those of Jobs and pods) and
+KubeRay 1.7.0. A line is a type and its fields: `name` is text, `name#` a whole number of 32 bits and `name##` of 64,
+`name?` true or false, `name~` a quantity, `name*` anything, `name:Type` an object, `name[Type]` a list and `name{Type}`
+a mapping to them ([] and {} of text); `!` before a name: it must be there. In <> stand the values that a text may have,
+the range of a number, or of a list the fields by which its items differ and how many they may be.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +14,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
-from admission.api_server.field_table import TYPES
-
+_TABLE = Path(__file__).with_name("fields.txt")
 _FIELD = re.compile(r"(!?)([^!:#?~*{\[<]+)([^<]*)(?:<(.*)>)?")
-_DEEPEST_HINT = 4  # levels below, where a field is looked for that stands in the wrong place
+_DEEPEST_HINT = 4  # levels of objects that are searched for a field which stands too high up
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,7 @@ class ObjectType:
 @cache
 def types() -> Mapping[str, ObjectType]:
     found = {}
-    for line in TYPES.replace("\n  ", " ").strip().splitlines():
+    for line in _TABLE.read_text(encoding="utf-8").replace("\n  ", " ").strip().splitlines():
         name, _, fields = line.partition(": ")
         matches = [match for match in map(_FIELD.fullmatch, fields.split()) if match]
         found[name] = ObjectType(

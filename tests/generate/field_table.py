@@ -1,4 +1,4 @@
-"""Writes admission/api_server/field_table.py from the schemas in CRD_DIR: python -m tests.generate.field_table
+"""Writes admission/api_server/fields.txt from the schemas in CRD_DIR: python -m tests.generate.field_table
 
 The schema of JobSet holds those of a Job and a pod, so it speaks for plain Jobs too.
 """
@@ -13,20 +13,8 @@ from admission.manifest import API_VERSIONS
 from tests.crd_schemas import crd_folder, schema_of
 
 ROOT = Path(__file__).parent.parent.parent
-TABLE = ROOT / "admission" / "api_server" / "field_table.py"
+TABLE = ROOT / "admission" / "api_server" / "fields.txt"
 
-_HEAD = '''"""The fields of the four kinds of workload, by tests/generate/field_table.py.
-
-From the schemas of JobSet 0.12.0 (for Jobs and pods as well) and KubeRay 1.7.0. A line is a type and its fields:
-`name` is text, `name#` a whole number of 32 bits and `name##` of 64, `name?` true or false, `name~` a quantity,
-`name*` anything, `name:Type` an object, `name[Type]` a list and `name{Type}` a mapping to them ([] and {} of text);
-`!` before a name: it must be there. In <> stand the values that a text may have, the range of a number, or of a list
-the fields by which its items differ and how many they may be.
-"""
-
-# fmt: off
-TYPES = """
-'''
 _RANGES = (("minimum", "minItems"), ("maximum", "maxItems"))
 _SIMPLE = {"string": "", "boolean": "?"}
 
@@ -104,7 +92,7 @@ def table() -> str:
         "selfLink uid"
     )
     lines += [f"{name}: {fields}" for fields, name in types.lines.items()]
-    return _HEAD + "\n".join(_wrapped(line) for line in lines) + '\n"""\n'
+    return "".join(f"{_wrapped(line)}\n" for line in lines)
 
 
 def _inner(schema: dict[str, Any], *keys: str) -> dict[str, Any]:
