@@ -212,9 +212,9 @@ def read_cluster(objects: Iterable[Mapping[str, Any]]) -> Cluster:
             namespace = whole.get("metadata", "namespace").text()
             cluster.service_accounts.setdefault(namespace, set()).add(name)
         elif kind == "WorkloadPriorityClass":
-            cluster.priorities[name] = whole.get("value").integer(0, lowest=-(2**31))
+            cluster.priorities[name] = whole.get("value").number(0)
         elif kind == "PriorityClass":
-            cluster.pod_priorities[name] = whole.get("value").integer(0, lowest=-(2**31))
+            cluster.pod_priorities[name] = whole.get("value").number(0)
         elif kind == "Node":
             labels, taints = whole.get("metadata", "labels").texts(), spec.get("taints").items()
             nodes.append(Node(labels=labels, taints=tuple(taints)))
@@ -304,7 +304,7 @@ def _admitted(name: str, whole: Field) -> Admitted | None:
     return Admitted(
         name=f"{namespace}/{name}",
         cluster_queue=admission.get("clusterQueue").text(),
-        priority=whole.get("spec", "priority").integer(0, lowest=-(2**31)),
+        priority=whole.get("spec", "priority").number(0),
         since=reserved.get("lastTransitionTime").text() if reserved else "",
         usage=usage,
         without_chips=without_chips,

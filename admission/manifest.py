@@ -59,6 +59,10 @@ class Field:
             raise self._not("a whole number")
         return self.value
 
+    def number(self, default: int) -> int:
+        """As `integer`, and it may be negative."""
+        return self.integer(default, lowest=-(2**63))
+
     def flag(self) -> bool:
         if self.value is not None and not isinstance(self.value, bool):
             raise self._not("true or false")

@@ -5,14 +5,18 @@ The rules are data so that a table can be made of them and each can be taken out
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from dataclasses import field as field_
+from typing import Any
 
-from admission.manifest import KINDS, Workload
+from admission.manifest import KINDS, Field, Workload
 from admission.result import Reason, Verdict
+from vocabulary.printable import brief
 
 Finding = tuple[str, str, str]  # where, what is wrong, what to do
 Check = Callable[[Workload], Iterable[Finding]]
+PartCheck = Callable[[Any], Iterable[Finding]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,23 +60,53 @@ class RuleBook:
 
     source: str  # project, version and file
     later: str = ""
-    rules: list[Rule] = field(default_factory=list)
+    rules: list[Rule] = field_(default_factory=list)
 
     def rule(
-        self, code: str, function: str, kinds: Iterable[str] = KINDS, later: str | None = None
-    ) -> Callable[[Check], Check]:
-        """Enters the function below as a rule; `function` is the one in the source that says so."""
+        self,
+        code: str,
+        function: str,
+        kinds: Iterable[str] = KINDS,
+        later: str | None = None,
+        *,
+        each: Callable[[Workload], Iterable[Any]] | None = None,
+    ) -> Callable[[PartCheck], PartCheck]:
+        """Adds the function below as a rule; `function` is the one in the source that says so.
 
-        def enter(check: Check) -> Check:
+        `each` gives the parts of a workload that the function below is called with, one by one; without it that is the
+        workload itself.
+        """
+
+        def add(check: PartCheck) -> PartCheck:
+            def check_parts(workload: Workload) -> Iterator[Finding]:
+                for part in each(workload) if each else (workload,):
+                    yield from check(part)
+
             self.rules.append(
                 Rule(
                     code=code,
                     source=f"{self.source}, {function}",
                     kinds=tuple(kinds),
-                    check=check,
+                    check=check_parts,
                     later=self.later if later is None else later,
                 )
             )
             return check
 
-        return enter
+        return add
+
+
+def one_of(field: Field, noun: str, values: Sequence[str]) -> Iterator[Finding]:
+    """A text that is none of these values. An empty one counts as absent."""
+    if field.text() and field.text() not in values:
+        yield (
+            field.path,
+            f"{brief(field.text())} is no {noun}",
+            f"use {(', ' if len(values) > 2 else ' or ').join(values)}",
+        )
+
+
+def not_negative(field: Field) -> Iterator[Finding]:
+    """A number below 0."""
+    if field.number(0) < 0:
+        yield field.path, f"{field.value} is less than nothing", "set 0 or more"

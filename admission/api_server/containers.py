@@ -6,22 +6,20 @@ import re
 from collections.abc import Iterator
 
 from admission.api_server.pods import templates
-from admission.manifest import Field, Workload
+from admission.manifest import Field, PodSet, Workload
 from admission.result import amount, asked
-from admission.rules import PODS, Finding, RuleBook
+from admission.rules import PODS, Finding, RuleBook, not_negative, one_of
 from admission.syntax import LABEL_FIX, is_label, is_qualified_name
 from vocabulary.keys import TPU
 from vocabulary.printable import brief
 
 BOOK = RuleBook(source="Kubernetes 1.34 pkg/apis/core/validation/validation.go", later=PODS)
 _CONTAINERS = ("containers", "initContainers")
-_PULLS = ("Always", "Never", "IfNotPresent")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 _STANDARD = ("cpu", "memory", "ephemeral-storage")
 _NATIVE = ("kubernetes.io/", "requests.")
 _PORT_NAME = r"(?!.*--)(?=.*[a-z])[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?"
-_LOWEST = -(2**63)
 
 
 def _containers(workload: Workload) -> Iterator[Field]:
@@ -30,11 +28,10 @@ def _containers(workload: Workload) -> Iterator[Field]:
             yield from pods.spec.get(key).items()
 
 
-@BOOK.rule("no-containers", "validateContainers", ("Job", "JobSet"))
-def _no_containers(workload: Workload) -> Iterator[Finding]:
-    for pods in templates(workload):
-        if pods.spec.get("containers").value == []:
-            yield pods.spec.get("containers").path, "is empty", "add a container"
+@BOOK.rule("no-containers", "validateContainers", ("Job", "JobSet"), each=templates)
+def _no_containers(pods: PodSet) -> Iterator[Finding]:
+    if pods.spec.get("containers").value == []:
+        yield pods.spec.get("containers").path, "is empty", "add a container"
 
 
 @BOOK.rule("no-pod-spec", "validateContainers", later="")
@@ -48,29 +45,26 @@ def _no_pod_spec(workload: Workload) -> Iterator[Finding]:
             yield job.get("template", "spec", "template").path, "is missing", "describe the pods"
 
 
-@BOOK.rule("no-image", "validateContainerCommon")
-def _no_image(workload: Workload) -> Iterator[Finding]:
-    for container in _containers(workload):
-        if not container.get("image").text():
-            yield container.get("image").path, "is missing", "name the image to run"
+@BOOK.rule("no-image", "validateContainerCommon", each=_containers)
+def _no_image(container: Field) -> Iterator[Finding]:
+    if not container.get("image").text():
+        yield container.get("image").path, "is missing", "name the image to run"
 
 
-@BOOK.rule("bad-name", "validateContainerCommon")
-def _bad_name(workload: Workload) -> Iterator[Finding]:
-    for container in _containers(workload):
+@BOOK.rule("bad-name", "validateContainerCommon", each=_containers)
+def _bad_name(container: Field) -> Iterator[Finding]:
+    name = container.get("name")
+    if name.value is not None and not is_label(name.text()):
+        yield name.path, f"{brief(name.text())} cannot name a container", LABEL_FIX
+
+
+@BOOK.rule("same-name", "validateInitContainers", each=templates)
+def _same_name(pods: PodSet) -> Iterator[Finding]:
+    names = {each.get("name").text() for each in pods.spec.get("containers").items()}
+    for container in pods.spec.get("initContainers").items():
         name = container.get("name")
-        if name.value is not None and not is_label(name.text()):
-            yield name.path, f"{brief(name.text())} cannot name a container", LABEL_FIX
-
-
-@BOOK.rule("same-name", "validateInitContainers")
-def _same_name(workload: Workload) -> Iterator[Finding]:
-    for pods in templates(workload):
-        names = {each.get("name").text() for each in pods.spec.get("containers").items()}
-        for container in pods.spec.get("initContainers").items():
-            name = container.get("name")
-            if name.text() in names and name.text():
-                yield name.path, f"'{name.text()}' names another container too", "names must differ"
+        if name.text() in names and name.text():
+            yield name.path, f"'{name.text()}' names another container too", "names must differ"
 
 
 @BOOK.rule("unknown-volume", "ValidateVolumeMounts")
@@ -93,79 +87,70 @@ def _claimed(workload: Workload) -> set[str]:
     return {claim.get("metadata", "name").text() for claim in claims}
 
 
-@BOOK.rule("bad-environment", "ValidateEnv, validateEnvVarValueFrom, ValidateEnvFrom")
-def _environment(workload: Workload) -> Iterator[Finding]:
-    for container in _containers(workload):
-        for variable in container.get("env").items():
-            name, source = variable.get("name"), variable.get("valueFrom")
-            if name.value is not None and re.fullmatch(r"[\x20-\x3c\x3e-\x7e]+", name.text()) is None:
-                yield name.path, f"{brief(name.text())} cannot name a variable", "use letters, digits and underscores"
-            sources = list(source.mapping())
-            if source.value is not None and len(sources) != 1:
-                yield source.path, f"has {len(sources)} sources", "keep one"
-            elif sources and variable.get("value").text():
-                yield source.path, "cannot stand beside value", "remove one of the two"
-        for source in container.get("envFrom").items():
-            sources = [key for key in ("configMapRef", "secretRef") if source.get(key).value is not None]
-            if len(sources) != 1:
-                yield source.path, f"has {len(sources)} sources", "name a configMapRef or a secretRef"
+@BOOK.rule("bad-environment", "ValidateEnv, validateEnvVarValueFrom, ValidateEnvFrom", each=_containers)
+def _environment(container: Field) -> Iterator[Finding]:
+    for variable in container.get("env").items():
+        name, source = variable.get("name"), variable.get("valueFrom")
+        if name.value is not None and re.fullmatch(r"[\x20-\x3c\x3e-\x7e]+", name.text()) is None:
+            yield name.path, f"{brief(name.text())} cannot name a variable", "use letters, digits and underscores"
+        sources = list(source.mapping())
+        if source.value is not None and len(sources) != 1:
+            yield source.path, f"has {len(sources)} sources", "keep one"
+        elif sources and variable.get("value").text():
+            yield source.path, "cannot stand beside value", "remove one of the two"
+    for source in container.get("envFrom").items():
+        sources = [key for key in ("configMapRef", "secretRef") if source.get(key).value is not None]
+        if len(sources) != 1:
+            yield source.path, f"has {len(sources)} sources", "name a configMapRef or a secretRef"
 
 
-@BOOK.rule("bad-port", "validateContainerPorts")
-def _ports(workload: Workload) -> Iterator[Finding]:
-    for container in _containers(workload):
-        names: set[str] = set()
-        for port in container.get("ports").items():
-            name, protocol = port.get("name"), port.get("protocol")
-            for number in (port.get("containerPort"), port.get("hostPort")):
-                lowest = 0 if number.path.endswith("hostPort") else 1
-                if not lowest <= number.integer(1, lowest=_LOWEST) < 2**16:
-                    yield number.path, f"{number.value} is no port", "use 1 to 65535"
-            if protocol.text() not in ("", "TCP", "UDP", "SCTP"):
-                yield protocol.path, f"{brief(protocol.text())} is no protocol", "use TCP, UDP or SCTP"
-            if name.text() and re.fullmatch(_PORT_NAME, name.text()) is None:
-                fix = "use at most 15 lower-case letters, digits and single hyphens, with a letter among them"
-                yield name.path, f"{brief(name.text())} cannot name a port", fix
-            elif name.text() in names and name.text():
-                yield name.path, f"'{name.text()}' names another port too", "names must differ"
-            names.add(name.text())
+@BOOK.rule("bad-port", "validateContainerPorts", each=_containers)
+def _ports(container: Field) -> Iterator[Finding]:
+    names: set[str] = set()
+    for port in container.get("ports").items():
+        name = port.get("name")
+        for number in (port.get("containerPort"), port.get("hostPort")):
+            lowest = 0 if number.path.endswith("hostPort") else 1
+            if not lowest <= number.number(1) < 2**16:
+                yield number.path, f"{number.value} is no port", "use 1 to 65535"
+        yield from one_of(port.get("protocol"), "protocol", ("TCP", "UDP", "SCTP"))
+        if name.text() and re.fullmatch(_PORT_NAME, name.text()) is None:
+            fix = "use at most 15 lower-case letters, digits and single hyphens, with a letter among them"
+            yield name.path, f"{brief(name.text())} cannot name a port", fix
+        elif name.text() in names and name.text():
+            yield name.path, f"'{name.text()}' names another port too", "names must differ"
+        names.add(name.text())
 
 
-@BOOK.rule("bad-container-setting", "validateContainerCommon")
-def _settings(workload: Workload) -> Iterator[Finding]:
-    for container in _containers(workload):
-        pull, message = container.get("imagePullPolicy"), container.get("terminationMessagePolicy")
-        security = container.get("securityContext")
-        if pull.text() and pull.text() not in _PULLS:
-            yield pull.path, f"{brief(pull.text())} is no policy", f"use {', '.join(_PULLS)}"
-        if message.text() not in ("", "File", "FallbackToLogsOnError"):
-            yield message.path, f"{brief(message.text())} is no policy", "use File or FallbackToLogsOnError"
-        escalates = security.get("allowPrivilegeEscalation")
-        if security.get("privileged").flag() and escalates.value is False:
-            yield escalates.path, "a privileged container can always gain privileges", "remove it"
+@BOOK.rule("bad-container-setting", "validateContainerCommon", each=_containers)
+def _settings(container: Field) -> Iterator[Finding]:
+    security = container.get("securityContext")
+    yield from one_of(container.get("imagePullPolicy"), "policy", ("Always", "Never", "IfNotPresent"))
+    yield from one_of(container.get("terminationMessagePolicy"), "policy", ("File", "FallbackToLogsOnError"))
+    escalates = security.get("allowPrivilegeEscalation")
+    if security.get("privileged").flag() and escalates.value is False:
+        yield escalates.path, "a privileged container can always gain privileges", "remove it"
 
 
-@BOOK.rule("bad-probe", "validateProbe, validateHandler, validateInitContainers")
-def _probes(workload: Workload) -> Iterator[Finding]:
-    for container in _containers(workload):
-        sidecar = container.get("restartPolicy").text() == "Always"
-        for key in (*_PROBES, "lifecycle"):
-            if ".initContainers[" in container.path and not sidecar and container.get(key).value is not None:
-                yield container.get(key).path, "is not for an init container", "remove it, or set restartPolicy: Always"
-        for key in _PROBES:
-            yield from _probe(container.get(key), once=key != "readinessProbe")
-        for key in ("postStart", "preStop"):
-            yield from _handler(container.get("lifecycle", key))
+@BOOK.rule("bad-probe", "validateProbe, validateHandler, validateInitContainers", each=_containers)
+def _probes(container: Field) -> Iterator[Finding]:
+    sidecar = container.get("restartPolicy").text() == "Always"
+    for key in (*_PROBES, "lifecycle"):
+        if ".initContainers[" in container.path and not sidecar and container.get(key).value is not None:
+            yield container.get(key).path, "is not for an init container", "remove it, or set restartPolicy: Always"
+    for key in _PROBES:
+        yield from _probe(container.get(key), once=key != "readinessProbe")
+    for key in ("postStart", "preStop"):
+        yield from _handler(container.get("lifecycle", key))
 
 
 def _probe(probe: Field, *, once: bool) -> Iterator[Finding]:
     yield from _handler(probe)
     successes = probe.get("successThreshold")
-    if once and successes.integer(1, lowest=_LOWEST) not in (0, 1):  # 0 is set to 1
+    if once and successes.number(1) not in (0, 1):  # 0 is set to 1
         yield successes.path, "must be 1", "remove it"
     for key in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"):
-        if probe.get(key).integer(0, lowest=_LOWEST) < 0:
-            yield probe.get(key).path, f"{probe.get(key).value} is less than nothing", "set 0 or more"
+        yield from not_negative(probe.get(key))
 
 
 def _handler(holder: Field) -> Iterator[Finding]:
@@ -175,56 +160,52 @@ def _handler(holder: Field) -> Iterator[Finding]:
         yield holder.path, what, "keep one" if handlers else "say what is done, such as exec"
 
 
-@BOOK.rule("unknown-claim", "validateResourceRequirements")
-def _claims(workload: Workload) -> Iterator[Finding]:
-    for pods in templates(workload):
-        there = {claim.get("name").text() for claim in pods.spec.get("resourceClaims").items()}
-        for container in (each for key in _CONTAINERS for each in pods.spec.get(key).items()):
-            for claim in container.get("resources", "claims").items():
-                if claim.get("name").text() not in there:
-                    what = f"the pod has no resource claim '{claim.get('name').text()}'"
-                    yield claim.path, what, "add it to the pod's resourceClaims"
+@BOOK.rule("unknown-claim", "validateResourceRequirements", each=templates)
+def _claims(pods: PodSet) -> Iterator[Finding]:
+    there = {claim.get("name").text() for claim in pods.spec.get("resourceClaims").items()}
+    for container in (each for key in _CONTAINERS for each in pods.spec.get(key).items()):
+        for claim in container.get("resources", "claims").items():
+            if claim.get("name").text() not in there:
+                what = f"the pod has no resource claim '{claim.get('name').text()}'"
+                yield claim.path, what, "add it to the pod's resourceClaims"
 
 
-@BOOK.rule("bad-resource", "ValidateContainerResourceRequirements")
-def _resources(workload: Workload) -> Iterator[Finding]:
+@BOOK.rule("bad-resource", "ValidateContainerResourceRequirements", each=_containers)
+def _resources(container: Field) -> Iterator[Finding]:
     """Whole numbers of what is no standard resource, under a name with a domain."""
-    for container in _containers(workload):
-        for holder in (container.get("resources", key) for key in ("requests", "limits")):
-            for name, number in holder.quantities().items():
-                place = f"{holder.path}.{name}"
-                if "/" not in name:
-                    if name not in _STANDARD and not name.startswith("hugepages-"):
-                        fix = f"use {TPU}" if "tpu" in name.lower() else f"use {', '.join(_STANDARD)}"
-                        yield place, f"{brief(name)} is no resource of a container", fix
-                elif not is_qualified_name(name) or name.startswith(_NATIVE):
-                    yield place, f"{brief(name)} is no name of a resource", "correct it"
-                elif number.denominator != 1:
-                    yield place, f"{brief(holder.mapping()[name])} is no whole number", "write one"
+    for holder in (container.get("resources", key) for key in ("requests", "limits")):
+        for name, number in holder.quantities().items():
+            place = f"{holder.path}.{name}"
+            if "/" not in name:
+                if name not in _STANDARD and not name.startswith("hugepages-"):
+                    fix = f"use {TPU}" if "tpu" in name.lower() else f"use {', '.join(_STANDARD)}"
+                    yield place, f"{brief(name)} is no resource of a container", fix
+            elif not is_qualified_name(name) or name.startswith(_NATIVE):
+                yield place, f"{brief(name)} is no name of a resource", "correct it"
+            elif number.denominator != 1:
+                yield place, f"{brief(holder.mapping()[name])} is no whole number", "write one"
 
 
-@BOOK.rule("chips-limit", "ValidateContainerResourceRequirements")
-def _chips_limit(workload: Workload) -> Iterator[Finding]:
-    for container in _containers(workload):
-        requests, limits = (container.get("resources", key).quantities() for key in ("requests", "limits"))
-        for name, wanted in requests.items():
-            limit = limits.get(name)
-            if "/" in name and limit != wanted:
-                has = "no limit" if limit is None else f"a limit of {amount(name, limit)}"
-                what = f"requests {asked(name, wanted)} with {has}"
-                thing = "chips are" if name == TPU else "it is"
-                yield (
-                    f"{container.path}.resources",
-                    what,
-                    f"set limits: {{{name}: {wanted}}} as well; {thing} never overcommitted",
-                )
+@BOOK.rule("chips-limit", "ValidateContainerResourceRequirements", each=_containers)
+def _chips_limit(container: Field) -> Iterator[Finding]:
+    requests, limits = (container.get("resources", key).quantities() for key in ("requests", "limits"))
+    for name, wanted in requests.items():
+        limit = limits.get(name)
+        if "/" in name and limit != wanted:
+            has = "no limit" if limit is None else f"a limit of {amount(name, limit)}"
+            what = f"requests {asked(name, wanted)} with {has}"
+            thing = "chips are" if name == TPU else "it is"
+            yield (
+                f"{container.path}.resources",
+                what,
+                f"set limits: {{{name}: {wanted}}} as well; {thing} never overcommitted",
+            )
 
 
-@BOOK.rule("request-over-limit", "ValidateContainerResourceRequirements")
-def _over_limit(workload: Workload) -> Iterator[Finding]:
-    for container in _containers(workload):
-        requests, limits = (container.get("resources", key).quantities() for key in ("requests", "limits"))
-        for name, wanted in requests.items():
-            if "/" not in name and name in limits and wanted > limits[name]:
-                what = f"requests {asked(name, wanted)}, over its limit of {amount(name, limits[name])}"
-                yield f"{container.path}.resources", what, "raise the limit"
+@BOOK.rule("request-over-limit", "ValidateContainerResourceRequirements", each=_containers)
+def _over_limit(container: Field) -> Iterator[Finding]:
+    requests, limits = (container.get("resources", key).quantities() for key in ("requests", "limits"))
+    for name, wanted in requests.items():
+        if "/" not in name and name in limits and wanted > limits[name]:
+            what = f"requests {asked(name, wanted)}, over its limit of {amount(name, limits[name])}"
+            yield f"{container.path}.resources", what, "raise the limit"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from operator import attrgetter
 
 from admission.jobset.webhook import bad_manager
-from admission.manifest import Field, Workload
-from admission.rules import PODS, Finding, RuleBook
+from admission.manifest import Field
+from admission.rules import PODS, Finding, RuleBook, one_of
 from admission.syntax import is_qualified_name
 from vocabulary.printable import brief
 
@@ -19,104 +20,92 @@ _MOST_OF_MANY = 10_000
 _MOST_RULES = 20
 _MOST_EXIT_CODES = 255
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
-_OPERATORS = ("In", "NotIn")
-_STATUSES = ("True", "False", "Unknown")
-_LOWEST = -(2**31)
+
+
+_specs = attrgetter("job_specs")  # of a workload
 
 
 def _indexed(spec: Field) -> bool:
     return spec.get("completionMode").text() == "Indexed"
 
 
-@BOOK.rule("bad-manager", "validateJobSpec", _JOBS)
-def _managed_by(workload: Workload) -> Iterator[Finding]:
-    for spec in workload.job_specs:
-        yield from bad_manager(spec.get("managedBy"))
+@BOOK.rule("bad-manager", "validateJobSpec", _JOBS, each=_specs)
+def _managed_by(spec: Field) -> Iterator[Finding]:
+    yield from bad_manager(spec.get("managedBy"))
 
 
-@BOOK.rule("completion-mode", "validateJobSpec", _JOBS)
-def _completion_mode(workload: Workload) -> Iterator[Finding]:
-    for spec in workload.job_specs:
-        mode = spec.get("completionMode")
-        if mode.text("Indexed") not in ("Indexed", "NonIndexed"):
-            yield mode.path, f"{brief(mode.text())} is no mode", "use Indexed or NonIndexed"
+@BOOK.rule("completion-mode", "validateJobSpec", _JOBS, each=_specs)
+def _completion_mode(spec: Field) -> Iterator[Finding]:
+    mode = spec.get("completionMode")
+    yield from one_of(mode, "mode", ("Indexed", "NonIndexed"))
 
 
-@BOOK.rule("no-completions", "validateJobSpec", _JOBS)
-def _completions(workload: Workload) -> Iterator[Finding]:
+@BOOK.rule("no-completions", "validateJobSpec", _JOBS, each=_specs)
+def _completions(spec: Field) -> Iterator[Finding]:
     """Where neither is set, the API server sets both to 1 before it looks (SetDefaults_Job)."""
-    for spec in workload.job_specs:
-        parallelism = spec.get("parallelism")
-        if _indexed(spec) and spec.get("completions").value is None and parallelism.value is not None:
-            what = "an Indexed Job must say its completions"
-            yield spec.get("completions").path, what, f"set completions: {parallelism.integer(1)}"
+    parallelism = spec.get("parallelism")
+    if _indexed(spec) and spec.get("completions").value is None and parallelism.value is not None:
+        what = "an Indexed Job must say its completions"
+        yield spec.get("completions").path, what, f"set completions: {parallelism.integer(1)}"
 
 
-@BOOK.rule("too-many-indexes", "validateJobSpec", _JOBS)
-def _indexes(workload: Workload) -> Iterator[Finding]:
-    for spec in filter(_indexed, workload.job_specs):
+@BOOK.rule("too-many-indexes", "validateJobSpec", _JOBS, each=_specs)
+def _indexes(spec: Field) -> Iterator[Finding]:
+    if _indexed(spec):
         parallelism, failed = spec.get("parallelism"), spec.get("maxFailedIndexes")
         completions = spec.get("completions")
         many = completions.integer(0) > _MANY and spec.get("backoffLimitPerIndex").value is not None
         most = _MOST_OF_MANY if many else _MOST_INDEXES
-        for each in (parallelism, failed):
-            if each.integer(0) > most:
-                yield (
-                    each.path,
-                    f"{each.value} is more than {most}, the most of an Indexed Job such as this",
-                    "lower it",
-                )
+        for number in (parallelism, failed):
+            if number.integer(0) > most:
+                what = f"{number.value} is more than {most}, the most of an Indexed Job such as this"
+                yield number.path, what, "lower it"
         if many and failed.value is None:
             yield failed.path, f"must be set with backoffLimitPerIndex and over {_MANY} completions", "set it"
         if completions.value is not None and failed.integer(0) > completions.integer(0):
             yield failed.path, f"{failed.value} is more than the {completions.value} completions", "lower it"
 
 
-@BOOK.rule("per-index", "validateJobSpec", _JOBS)
-def _per_index(workload: Workload) -> Iterator[Finding]:
-    for spec in workload.job_specs:
-        limit, failed = spec.get("backoffLimitPerIndex"), spec.get("maxFailedIndexes")
-        for each in (limit, failed):
-            if each.value is not None and not _indexed(spec):
-                yield each.path, "is for Indexed Jobs", "set completionMode: Indexed, or remove it"
-        if failed.value is not None and limit.value is None:
-            yield failed.path, "needs backoffLimitPerIndex beside it", "set that too"
+@BOOK.rule("per-index", "validateJobSpec", _JOBS, each=_specs)
+def _per_index(spec: Field) -> Iterator[Finding]:
+    limit, failed = spec.get("backoffLimitPerIndex"), spec.get("maxFailedIndexes")
+    for each in (limit, failed):
+        if each.value is not None and not _indexed(spec):
+            yield each.path, "is for Indexed Jobs", "set completionMode: Indexed, or remove it"
+    if failed.value is not None and limit.value is None:
+        yield failed.path, "needs backoffLimitPerIndex beside it", "set that too"
 
 
-@BOOK.rule("replacement-policy", "validatePodReplacementPolicy", _JOBS)
-def _replacement(workload: Workload) -> Iterator[Finding]:
-    for spec in workload.job_specs:
-        policy = spec.get("podReplacementPolicy")
-        known = ("Failed",) if spec.get("podFailurePolicy").value is not None else ("Failed", "TerminatingOrFailed")
-        if policy.text("Failed") not in known:
-            yield policy.path, f"{brief(policy.text())} is not possible here", f"use {' or '.join(known)}"
+@BOOK.rule("replacement-policy", "validatePodReplacementPolicy", _JOBS, each=_specs)
+def _replacement(spec: Field) -> Iterator[Finding]:
+    policy = spec.get("podReplacementPolicy")
+    known = ("Failed",) if spec.get("podFailurePolicy").value is not None else ("Failed", "TerminatingOrFailed")
+    if policy.text("Failed") not in known:
+        yield policy.path, f"{brief(policy.text())} is not possible here", f"use {' or '.join(known)}"
 
 
-@BOOK.rule("pod-failure-restarts", "validateJobSpec", _JOBS)
-def _failure_restarts(workload: Workload) -> Iterator[Finding]:
-    for spec in workload.job_specs:
-        restarts = spec.get("template", "spec", "restartPolicy")
-        if spec.get("podFailurePolicy").value is not None and restarts.text() == "OnFailure":
-            yield restarts.path, "is OnFailure; with a podFailurePolicy it must be Never", "set it to Never"
+@BOOK.rule("pod-failure-restarts", "validateJobSpec", _JOBS, each=_specs)
+def _failure_restarts(spec: Field) -> Iterator[Finding]:
+    restarts = spec.get("template", "spec", "restartPolicy")
+    if spec.get("podFailurePolicy").value is not None and restarts.text() == "OnFailure":
+        yield restarts.path, "is OnFailure; with a podFailurePolicy it must be Never", "set it to Never"
 
 
-@BOOK.rule("pod-failure-policy", "validatePodFailurePolicyRule", _JOBS)
-def _failure_policy(workload: Workload) -> Iterator[Finding]:
-    for spec in workload.job_specs:
-        rules = spec.get("podFailurePolicy", "rules")
-        if len(rules.items()) > _MOST_RULES:
-            yield rules.path, f"has {len(rules.items())} rules; {_MOST_RULES} are allowed", "merge some"
-        pod = spec.get("template", "spec")
-        names = [each.get("name").text() for key in ("containers", "initContainers") for each in pod.get(key).items()]
-        for rule in rules.items():
-            yield from _failure_rule(spec, rule)
-            yield from _exit_codes(rule.get("onExitCodes"), names)
-            for condition in rule.get("onPodConditions").items():
-                status, type_ = condition.get("status"), condition.get("type")
-                if status.text() and status.text() not in _STATUSES:
-                    yield status.path, f"{brief(status.text())} is no status", f"use {', '.join(_STATUSES)}"
-                if type_.value is not None and not is_qualified_name(type_.text()):
-                    yield type_.path, f"{brief(type_.text())} is no condition", "name one, such as DisruptionTarget"
+@BOOK.rule("pod-failure-policy", "validatePodFailurePolicyRule", _JOBS, each=_specs)
+def _failure_policy(spec: Field) -> Iterator[Finding]:
+    rules = spec.get("podFailurePolicy", "rules")
+    if len(rules.items()) > _MOST_RULES:
+        yield rules.path, f"has {len(rules.items())} rules; {_MOST_RULES} are allowed", "merge some"
+    pod = spec.get("template", "spec")
+    names = [each.get("name").text() for key in ("containers", "initContainers") for each in pod.get(key).items()]
+    for rule in rules.items():
+        yield from _failure_rule(spec, rule)
+        yield from _exit_codes(rule.get("onExitCodes"), names)
+        for condition in rule.get("onPodConditions").items():
+            status, type_ = condition.get("status"), condition.get("type")
+            yield from one_of(status, "status", ("True", "False", "Unknown"))
+            if type_.value is not None and not is_qualified_name(type_.text()):
+                yield type_.path, f"{brief(type_.text())} is no condition", "name one, such as DisruptionTarget"
 
 
 def _failure_rule(spec: Field, rule: Field) -> Iterator[Finding]:
@@ -135,9 +124,8 @@ def _exit_codes(codes: Field, names: list[str]) -> Iterator[Finding]:
     if codes.value is None:
         return
     operator, name, values = codes.get("operator"), codes.get("containerName"), codes.get("values")
-    numbers = [each.integer(0, lowest=_LOWEST) for each in values.items()]
-    if operator.text("In") not in _OPERATORS:
-        yield operator.path, f"{brief(operator.text())} is no operator", f"use {' or '.join(_OPERATORS)}"
+    numbers = [each.number(0) for each in values.items()]
+    yield from one_of(operator, "operator", ("In", "NotIn"))
     if name.value is not None and name.text() not in names:
         yield name.path, f"there is no container '{name.text()}'", f"there are {', '.join(names)}"
     if values.value is not None and not 1 <= len(numbers) <= _MOST_EXIT_CODES:
@@ -148,20 +136,19 @@ def _exit_codes(codes: Field, names: list[str]) -> Iterator[Finding]:
         yield values.path, "are not in order, each once", f"write {sorted(set(numbers))}"
 
 
-@BOOK.rule("job-success-policy", "validateSuccessPolicy", _JOBS)
-def _success_policy(workload: Workload) -> Iterator[Finding]:
-    for spec in workload.job_specs:
-        policy, completions = spec.get("successPolicy"), spec.get("completions")
-        rules = policy.get("rules")
-        if policy.value is None:
-            continue
-        if not _indexed(spec):
-            yield policy.path, "is for Indexed Jobs", "set completionMode: Indexed, or remove it"
-        elif rules.value is not None and not 1 <= len(rules.items()) <= _MOST_RULES:
-            yield rules.path, f"has {len(rules.items())} rules; 1 to {_MOST_RULES} are allowed", "change them"
-        elif completions.value is not None:
-            for rule in rules.items():
-                yield from _success_rule(rule, completions.integer(0))
+@BOOK.rule("job-success-policy", "validateSuccessPolicy", _JOBS, each=_specs)
+def _success_policy(spec: Field) -> Iterator[Finding]:
+    policy, completions = spec.get("successPolicy"), spec.get("completions")
+    rules = policy.get("rules")
+    if policy.value is None:
+        return
+    if not _indexed(spec):
+        yield policy.path, "is for Indexed Jobs", "set completionMode: Indexed, or remove it"
+    elif rules.value is not None and not 1 <= len(rules.items()) <= _MOST_RULES:
+        yield rules.path, f"has {len(rules.items())} rules; 1 to {_MOST_RULES} are allowed", "change them"
+    elif completions.value is not None:
+        for rule in rules.items():
+            yield from _success_rule(rule, completions.integer(0))
 
 
 def _success_rule(rule: Field, completions: int) -> Iterator[Finding]:
@@ -176,7 +163,7 @@ def _success_rule(rule: Field, completions: int) -> Iterator[Finding]:
             yield indexes.path, f"{brief(indexes.text())} are no indexes of the Job", fix
         else:
             most = found
-    if not 0 <= count.integer(0, lowest=_LOWEST) <= most:
+    if not 0 <= count.number(0) <= most:
         yield count.path, f"{count.value} is not between 0 and {most}", "change it"
 
 
@@ -195,15 +182,14 @@ def _indexes_of(text: str, completions: int) -> int | None:
     return total
 
 
-@BOOK.rule("own-selector", "validateGeneratedSelector, ValidateJobSpec", _JOBS)
-def _selector(workload: Workload) -> Iterator[Finding]:
-    for spec in workload.job_specs:
-        selector = spec.get("selector")
-        if any(selector.mapping().values()) and not spec.get("manualSelector").flag():
-            yield selector.path, "the API server makes a Job's selector", "remove it"
-            continue
-        wanted, labels = selector.get("matchLabels").texts(), spec.get("template", "metadata", "labels").texts()
-        if selector.value is not None and not wanted.items() <= labels.items():
-            yield selector.path, "does not match the labels of the pods", "remove it, and manualSelector"
-        elif selector.value is None and spec.get("manualSelector").flag():
-            yield spec.get("manualSelector").path, "needs a selector", "remove it"
+@BOOK.rule("own-selector", "validateGeneratedSelector, ValidateJobSpec", _JOBS, each=_specs)
+def _selector(spec: Field) -> Iterator[Finding]:
+    selector = spec.get("selector")
+    if any(selector.mapping().values()) and not spec.get("manualSelector").flag():
+        yield selector.path, "the API server makes a Job's selector", "remove it"
+        return
+    wanted, labels = selector.get("matchLabels").texts(), spec.get("template", "metadata", "labels").texts()
+    if selector.value is not None and not wanted.items() <= labels.items():
+        yield selector.path, "does not match the labels of the pods", "remove it, and manualSelector"
+    elif selector.value is None and spec.get("manualSelector").flag():
+        yield spec.get("manualSelector").path, "needs a selector", "remove it"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from admission.api_server.metadata import bad_annotations, bad_labels
 from admission.manifest import Field, PodSet, Workload
-from admission.rules import PODS, Finding, RuleBook
+from admission.rules import PODS, Finding, RuleBook, one_of
 from admission.syntax import (
     LABEL_FIX,
     LABEL_VALUE_FIX,
@@ -25,12 +25,10 @@ from vocabulary.printable import brief
 BOOK = RuleBook(source="Kubernetes 1.34 pkg/apis/core/validation/validation.go", later=PODS)
 _OF_JOBS = ("Never", "OnFailure")  # restart policies of the pods of a Job
 _OF_PODS = ("Always", *_OF_JOBS)
-_DNS = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _WITH_VALUES = ("In", "NotIn")
 _WITHOUT_VALUES = ("Exists", "DoesNotExist")
 _WITH_A_NUMBER = ("Gt", "Lt")
-_LOWEST = -(2**63)
 
 
 def templates(workload: Workload) -> Iterator[PodSet]:
@@ -52,36 +50,37 @@ def _restart_policy(workload: Workload) -> Iterator[Finding]:
             yield policy.path, f"{says}; there are {', '.join(allowed)}", f"set it to {allowed[0]}"
 
 
-@BOOK.rule("bad-label", "ValidatePodTemplateSpec")
-def _labels(workload: Workload) -> Iterator[Finding]:
-    for pods in templates(workload):
-        yield from bad_labels(pods.template.get("metadata", "labels"))
-        yield from bad_annotations(pods.template.get("metadata", "annotations"))
+@BOOK.rule("bad-label", "ValidatePodTemplateSpec", each=templates)
+def _labels(pods: PodSet) -> Iterator[Finding]:
+    yield from bad_labels(pods.template.get("metadata", "labels"))
+    yield from bad_annotations(pods.template.get("metadata", "annotations"))
 
 
-@BOOK.rule("bad-node-selector", "ValidatePodSpec")
-def _node_selector(workload: Workload) -> Iterator[Finding]:
-    for pods in templates(workload):
-        yield from bad_labels(pods.spec.get("nodeSelector"))
+@BOOK.rule("bad-node-selector", "ValidatePodSpec", each=templates)
+def _node_selector(pods: PodSet) -> Iterator[Finding]:
+    yield from bad_labels(pods.spec.get("nodeSelector"))
 
 
-@BOOK.rule("bad-affinity", "ValidateNodeSelectorRequirement, validatePodAffinityTerm, validateWeightedPodAffinityTerms")
-def _affinity(workload: Workload) -> Iterator[Finding]:
-    for pods in templates(workload):
-        affinity = pods.spec.get("affinity")
-        nodes = affinity.get("nodeAffinity")
-        required = nodes.get("requiredDuringSchedulingIgnoredDuringExecution")
-        terms = required.get("nodeSelectorTerms")
-        if terms.value == []:
-            yield terms.path, "is empty", "add a term"
-        preferred = nodes.get("preferredDuringSchedulingIgnoredDuringExecution").items()
-        for term in [*terms.items(), *(each.get("preference") for each in preferred)]:
-            for expression in term.get("matchExpressions").items():
-                yield from _expression(expression)
-        for each in preferred:
-            yield from _weight(each.get("weight"))
-        for key in ("podAffinity", "podAntiAffinity"):
-            yield from _pod_affinity(affinity.get(key))
+@BOOK.rule(
+    "bad-affinity",
+    "ValidateNodeSelectorRequirement, validatePodAffinityTerm, validateWeightedPodAffinityTerms",
+    each=templates,
+)
+def _affinity(pods: PodSet) -> Iterator[Finding]:
+    affinity = pods.spec.get("affinity")
+    nodes = affinity.get("nodeAffinity")
+    required = nodes.get("requiredDuringSchedulingIgnoredDuringExecution")
+    terms = required.get("nodeSelectorTerms")
+    if terms.value == []:
+        yield terms.path, "is empty", "add a term"
+    preferred = nodes.get("preferredDuringSchedulingIgnoredDuringExecution").items()
+    for term in [*terms.items(), *(each.get("preference") for each in preferred)]:
+        for expression in term.get("matchExpressions").items():
+            yield from _expression(expression)
+    for each in preferred:
+        yield from _weight(each.get("weight"))
+    for key in ("podAffinity", "podAntiAffinity"):
+        yield from _pod_affinity(affinity.get(key))
 
 
 def _pod_affinity(affinity: Field) -> Iterator[Finding]:
@@ -96,7 +95,7 @@ def _pod_affinity(affinity: Field) -> Iterator[Finding]:
 
 
 def _weight(weight: Field) -> Iterator[Finding]:
-    if weight.value is not None and not 1 <= weight.integer(1, lowest=_LOWEST) <= 100:
+    if weight.value is not None and not 1 <= weight.number(1) <= 100:
         yield weight.path, f"{weight.value} is not between 1 and 100", "change it"
 
 
@@ -119,94 +118,86 @@ def _expression(expression: Field) -> Iterator[Finding]:
             yield value.path, f"{brief(value.text())} is not the value of a label", LABEL_VALUE_FIX
 
 
-@BOOK.rule("bad-toleration", "ValidateTolerations")
-def _tolerations(workload: Workload) -> Iterator[Finding]:
-    for pods in templates(workload):
-        for each in pods.spec.get("tolerations").items():
-            key, operator, value, effect = (each.get(name) for name in ("key", "operator", "value", "effect"))
-            how = operator.text() or "Equal"
-            if how not in ("Equal", "Exists"):
-                yield operator.path, f"{brief(how)} is no operator", "use Exists or Equal"
-            elif not key.text() and how != "Exists":
-                yield operator.path, "must be Exists where there is no key", "set operator: Exists"
-            elif how == "Exists" and value.text():
-                yield value.path, "Exists takes no value", "remove it"
-            elif not is_label_value(value.text()):
-                yield value.path, f"{brief(value.text())} is not the value of a taint", LABEL_VALUE_FIX
-            if key.text() and not is_qualified_name(key.text()):
-                yield key.path, f"{brief(key.text())} is not the key of a taint", "correct it"
-            if effect.text() and effect.text() not in _EFFECTS:
-                yield effect.path, f"{brief(effect.text())} is no effect", f"use {', '.join(_EFFECTS)}"
-            elif each.get("tolerationSeconds").value is not None and effect.text() != "NoExecute":
-                yield effect.path, "must be NoExecute where tolerationSeconds is set", "remove tolerationSeconds"
+@BOOK.rule("bad-toleration", "ValidateTolerations", each=templates)
+def _tolerations(pods: PodSet) -> Iterator[Finding]:
+    for each in pods.spec.get("tolerations").items():
+        key, operator, value, effect = (each.get(name) for name in ("key", "operator", "value", "effect"))
+        how = operator.text() or "Equal"
+        if how not in ("Equal", "Exists"):
+            yield operator.path, f"{brief(how)} is no operator", "use Exists or Equal"
+        elif not key.text() and how != "Exists":
+            yield operator.path, "must be Exists where there is no key", "set operator: Exists"
+        elif how == "Exists" and value.text():
+            yield value.path, "Exists takes no value", "remove it"
+        elif not is_label_value(value.text()):
+            yield value.path, f"{brief(value.text())} is not the value of a taint", LABEL_VALUE_FIX
+        if key.text() and not is_qualified_name(key.text()):
+            yield key.path, f"{brief(key.text())} is not the key of a taint", "correct it"
+        if effect.text() and effect.text() not in _EFFECTS:
+            yield effect.path, f"{brief(effect.text())} is no effect", f"use {', '.join(_EFFECTS)}"
+        elif each.get("tolerationSeconds").value is not None and effect.text() != "NoExecute":
+            yield effect.path, "must be NoExecute where tolerationSeconds is set", "remove tolerationSeconds"
 
 
-@BOOK.rule("bad-spread", "validateTopologySpreadConstraints")
-def _spread(workload: Workload) -> Iterator[Finding]:
-    for pods in templates(workload):
-        for each in pods.spec.get("topologySpreadConstraints").items():
-            skew, when, key = (each.get(name) for name in ("maxSkew", "whenUnsatisfiable", "topologyKey"))
-            if skew.integer(1, lowest=_LOWEST) < 1:
-                yield skew.path, f"{skew.value} is not over 0", "set 1 or more"
-            if when.text("ScheduleAnyway") not in ("ScheduleAnyway", "DoNotSchedule"):
-                yield when.path, f"{brief(when.text())} is not possible", "use ScheduleAnyway or DoNotSchedule"
-            if key.value is not None and not key.text():
-                yield key.path, "is empty", "name a label of nodes"
+@BOOK.rule("bad-spread", "validateTopologySpreadConstraints", each=templates)
+def _spread(pods: PodSet) -> Iterator[Finding]:
+    for each in pods.spec.get("topologySpreadConstraints").items():
+        skew, when, key = (each.get(name) for name in ("maxSkew", "whenUnsatisfiable", "topologyKey"))
+        if skew.number(1) < 1:
+            yield skew.path, f"{skew.value} is not over 0", "set 1 or more"
+        if when.text("ScheduleAnyway") not in ("ScheduleAnyway", "DoNotSchedule"):
+            yield when.path, f"{brief(when.text())} is not possible", "use ScheduleAnyway or DoNotSchedule"
+        if key.value is not None and not key.text():
+            yield key.path, "is empty", "name a label of nodes"
 
 
-@BOOK.rule("bad-pod-name", "ValidatePodSpec")
-def _names(workload: Workload) -> Iterator[Finding]:
-    for pods in templates(workload):
-        for key in ("hostname", "subdomain"):
-            name = pods.spec.get(key)
-            if name.text() and not is_label(name.text()):
-                yield name.path, f"{brief(name.text())} is no name for a host", LABEL_FIX
-        for key in ("serviceAccountName", "serviceAccount", "nodeName", "priorityClassName", "runtimeClassName"):
-            name = pods.spec.get(key)
-            if name.text() and not is_subdomain(name.text()):
-                yield name.path, f"{brief(name.text())} is not a name", SUBDOMAIN_FIX
+@BOOK.rule("bad-pod-name", "ValidatePodSpec", each=templates)
+def _names(pods: PodSet) -> Iterator[Finding]:
+    for key in ("hostname", "subdomain"):
+        name = pods.spec.get(key)
+        if name.text() and not is_label(name.text()):
+            yield name.path, f"{brief(name.text())} is no name for a host", LABEL_FIX
+    for key in ("serviceAccountName", "serviceAccount", "nodeName", "priorityClassName", "runtimeClassName"):
+        name = pods.spec.get(key)
+        if name.text() and not is_subdomain(name.text()):
+            yield name.path, f"{brief(name.text())} is not a name", SUBDOMAIN_FIX
 
 
-@BOOK.rule("bad-pod-setting", "ValidatePodSpec")
-def _settings(workload: Workload) -> Iterator[Finding]:
-    for pods in templates(workload):
-        dns, deadline = pods.spec.get("dnsPolicy"), pods.spec.get("activeDeadlineSeconds")
-        system, preempts = pods.spec.get("os", "name"), pods.spec.get("preemptionPolicy")
-        if dns.text() and dns.text() not in _DNS:
-            yield dns.path, f"{brief(dns.text())} is no policy", f"use {', '.join(_DNS)}"
-        if dns.text() == "None" and not pods.spec.get("dnsConfig", "nameservers").items():
-            yield dns.path, "None needs nameservers in dnsConfig", "add them, or use ClusterFirst"
-        if not 1 <= deadline.integer(1, lowest=_LOWEST) < 2**31:
-            yield deadline.path, f"{deadline.value} is not between 1 and 2147483647", "change it"
-        if preempts.text() not in ("", "Never", "PreemptLowerPriority"):
-            yield preempts.path, f"{brief(preempts.text())} is no policy", "use PreemptLowerPriority or Never"
-        if system.value is not None and system.text() not in ("linux", "windows"):
-            yield system.path, f"{brief(system.text())} is no system", "use linux"
-        if pods.spec.get("ephemeralContainers").items():
-            yield pods.spec.get("ephemeralContainers").path, "no template has ephemeral containers", "remove them"
+@BOOK.rule("bad-pod-setting", "ValidatePodSpec", each=templates)
+def _settings(pods: PodSet) -> Iterator[Finding]:
+    dns, deadline = pods.spec.get("dnsPolicy"), pods.spec.get("activeDeadlineSeconds")
+    system = pods.spec.get("os", "name")
+    yield from one_of(dns, "policy", ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"))
+    if dns.text() == "None" and not pods.spec.get("dnsConfig", "nameservers").items():
+        yield dns.path, "None needs nameservers in dnsConfig", "add them, or use ClusterFirst"
+    if not 1 <= deadline.number(1) < 2**31:
+        yield deadline.path, f"{deadline.value} is not between 1 and 2147483647", "change it"
+    yield from one_of(pods.spec.get("preemptionPolicy"), "policy", ("PreemptLowerPriority", "Never"))
+    if system.value is not None and system.text() not in ("linux", "windows"):
+        yield system.path, f"{brief(system.text())} is no system", "use linux"
+    if pods.spec.get("ephemeralContainers").items():
+        yield pods.spec.get("ephemeralContainers").path, "no template has ephemeral containers", "remove them"
 
 
-@BOOK.rule("volume-twice", "validateVolumeSource")
-def _volumes(workload: Workload) -> Iterator[Finding]:
-    for pods in templates(workload):
-        for volume in pods.spec.get("volumes").items():
-            name, sources = volume.get("name"), [key for key in volume.mapping() if key != "name"]
-            if len(sources) > 1:
-                yield volume.path, f"is {' and '.join(sources)}", "keep one of them"
-            if name.value is not None and not is_label(name.text()):
-                yield name.path, f"{brief(name.text())} cannot name a volume", LABEL_FIX
+@BOOK.rule("volume-twice", "validateVolumeSource", each=templates)
+def _volumes(pods: PodSet) -> Iterator[Finding]:
+    for volume in pods.spec.get("volumes").items():
+        name, sources = volume.get("name"), [key for key in volume.mapping() if key != "name"]
+        if len(sources) > 1:
+            yield volume.path, f"is {' and '.join(sources)}", "keep one of them"
+        if name.value is not None and not is_label(name.text()):
+            yield name.path, f"{brief(name.text())} cannot name a volume", LABEL_FIX
 
 
 @RuleBook(source="Kubernetes 1.34 plugin/pkg/admission/priority/admission.go", rules=BOOK.rules).rule(
-    "priority-number", "admitPod", later="no pod of these is made"
+    "priority-number", "admitPod", later="no pod of these is made", each=templates
 )
-def _priority_number(workload: Workload) -> Iterator[Finding]:
+def _priority_number(pods: PodSet) -> Iterator[Finding]:
     """Both come from the PriorityClass, and must be what it says; without one they are 0 and PreemptLowerPriority."""
-    for pods in templates(workload):
-        number, policy = pods.spec.get("priority"), pods.spec.get("preemptionPolicy")
-        if pods.spec.get("priorityClassName").text():
-            continue
-        if number.integer(0, lowest=_LOWEST):
-            yield number.path, "only a PriorityClass gives pods a priority", "remove it"
-        if policy.text() == "Never":
-            yield policy.path, "only a PriorityClass gives pods this policy", "remove it"
+    number, policy = pods.spec.get("priority"), pods.spec.get("preemptionPolicy")
+    if pods.spec.get("priorityClassName").text():
+        return
+    if number.number(0):
+        yield number.path, "only a PriorityClass gives pods a priority", "remove it"
+    if policy.text() == "Never":
+        yield policy.path, "only a PriorityClass gives pods this policy", "remove it"

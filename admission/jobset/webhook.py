@@ -104,21 +104,19 @@ def bad_manager(manager: Field) -> Iterator[Finding]:
         yield manager.path, what, "remove it"
 
 
-@BOOK.rule("too-many-pods", "ValidateCreate", _JOB_SET)
-def _too_many_pods(workload: Workload) -> Iterator[Finding]:
-    for job in _jobs(workload):
-        parallelism = job.get("template", "spec", "parallelism")
-        if job.get("replicas").integer(1) * parallelism.integer(1) >= 2**31:
-            yield job.path, "replicas times parallelism is more than 2147483647", "ask for less"
+@BOOK.rule("too-many-pods", "ValidateCreate", _JOB_SET, each=_jobs)
+def _too_many_pods(job: Field) -> Iterator[Finding]:
+    parallelism = job.get("template", "spec", "parallelism")
+    if job.get("replicas").integer(1) * parallelism.integer(1) >= 2**31:
+        yield job.path, "replicas times parallelism is more than 2147483647", "ask for less"
 
 
-@BOOK.rule("bad-group-name", "ValidateCreate", _JOB_SET)
-def _group_name(workload: Workload) -> Iterator[Finding]:
-    for job in _jobs(workload):
-        group = job.get("groupName")
-        if not is_label_1035(group.text("default")):
-            what = f"{brief(group.text())} cannot name a group"
-            yield group.path, what, f"{NAME_FIX}, at most {LABEL_LENGTH} in all"
+@BOOK.rule("bad-group-name", "ValidateCreate", _JOB_SET, each=_jobs)
+def _group_name(job: Field) -> Iterator[Finding]:
+    group = job.get("groupName")
+    if not is_label_1035(group.text("default")):
+        what = f"{brief(group.text())} cannot name a group"
+        yield group.path, what, f"{NAME_FIX}, at most {LABEL_LENGTH} in all"
 
 
 @BOOK.rule("bad-name", "ValidateCreate", _JOB_SET)
@@ -166,13 +164,12 @@ def _failure_rules(workload: Workload) -> list[Field]:
     return workload.spec.get("failurePolicy", "rules").items()
 
 
-@BOOK.rule("failure-policy-off", "validateFailurePolicy", _JOB_SET)
-def _restart_job(workload: Workload) -> Iterator[Finding]:
-    for rule in _failure_rules(workload):
-        action = rule.get("action")
-        if action.text() in ("RestartJob", "RestartJobAndIgnoreMaxRestarts"):
-            fix = f"use {action.text().replace('RestartJob', 'RestartJobSet')}"
-            yield action.path, f"{action.text()} needs the feature gate RestartJob, which is off", fix
+@BOOK.rule("failure-policy-off", "validateFailurePolicy", _JOB_SET, each=_failure_rules)
+def _restart_job(rule: Field) -> Iterator[Finding]:
+    action = rule.get("action")
+    if action.text() in ("RestartJob", "RestartJobAndIgnoreMaxRestarts"):
+        fix = f"use {action.text().replace('RestartJob', 'RestartJobSet')}"
+        yield action.path, f"{action.text()} needs the feature gate RestartJob, which is off", fix
 
 
 @BOOK.rule("failure-policy-name", "validateFailurePolicy", _JOB_SET)
@@ -194,13 +191,12 @@ def _failure_targets(workload: Workload) -> Iterator[Finding]:
         yield from _targets(workload, rule.get("targetReplicatedJobs"))
 
 
-@BOOK.rule("failure-policy-reason", "validateFailurePolicy", _JOB_SET)
-def _failure_reasons(workload: Workload) -> Iterator[Finding]:
-    for rule in _failure_rules(workload):
-        for reason in rule.get("onJobFailureReasons").items():
-            if reason.text() not in _REASONS:
-                what = f"{brief(reason.text())} is no reason for which a Job fails"
-                yield reason.path, what, f"use {', '.join(_REASONS)}"
+@BOOK.rule("failure-policy-reason", "validateFailurePolicy", _JOB_SET, each=_failure_rules)
+def _failure_reasons(rule: Field) -> Iterator[Finding]:
+    for reason in rule.get("onJobFailureReasons").items():
+        if reason.text() not in _REASONS:
+            what = f"{brief(reason.text())} is no reason for which a Job fails"
+            yield reason.path, what, f"use {', '.join(_REASONS)}"
 
 
 @BOOK.rule("coordinator", "validateCoordinator", _JOB_SET)
@@ -215,12 +211,12 @@ def _coordinator(workload: Workload) -> Iterator[Finding]:
         return
     replicas, spec = job.get("replicas").integer(1), job.get("template", "spec")
     index, pod = coordinator.get("jobIndex"), coordinator.get("podIndex")
-    if not 0 <= index.integer(0, lowest=-(2**63)) < replicas:
+    if not 0 <= index.number(0) < replicas:
         yield index.path, f"'{name.text()}' has no Job {index.value}", f"its Jobs are 0 to {replicas - 1}"
     elif spec.get("completionMode").text() != "Indexed" or spec.get("completions").value is None:
         what = "the coordinator's Job must be Indexed and say its completions"
         yield spec.path, what, "set completionMode: Indexed and completions"
-    elif not 0 <= pod.integer(0, lowest=-(2**63)) < spec.get("completions").integer(0):
+    elif not 0 <= pod.number(0) < spec.get("completions").integer(0):
         last = spec.get("completions").integer(0) - 1
         yield pod.path, f"'{name.text()}' has no pod {pod.value or 0}", f"its pods are 0 to {last}"
 
@@ -231,7 +227,7 @@ def _coordinator_label(workload: Workload) -> Iterator[Finding]:
     if coordinator.value is None or not workload.name:
         return
     name, job = longest(workload.name), coordinator.get("replicatedJob").text()
-    indexes = (coordinator.get(key).integer(0, lowest=-(2**63)) for key in ("jobIndex", "podIndex"))
+    indexes = (coordinator.get(key).number(0) for key in ("jobIndex", "podIndex"))
     subdomain = workload.spec.get("network", "subdomain").text() or name
     label = f"{name}-{job}-{'-'.join(map(str, indexes))}.{subdomain}"
     if not is_label_value(label):

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from admission.manifest import Field, Workload
-from admission.rules import Finding, RuleBook
+from admission.rules import Finding, RuleBook, not_negative
 from admission.syntax import (
     LABEL_VALUE_FIX,
     NAME_FIX,
@@ -93,12 +93,11 @@ def _bad_name(workload: Workload) -> Iterator[Finding]:
 
 
 @RuleBook(source="Kueue 0.19.2 mutating webhooks of RayCluster and RayJob", rules=BOOK.rules).rule(
-    "no-ray-start-params", "which write rayStartParams: null, refused by KubeRay's schema", RAY
+    "no-ray-start-params", "which write rayStartParams: null, refused by KubeRay's schema", RAY, each=_all_groups
 )
-def _start_params(workload: Workload) -> Iterator[Finding]:
-    for group in _all_groups(workload):
-        if group.get("rayStartParams").value is None:
-            yield group.get("rayStartParams").path, "is missing", "add rayStartParams: {}"
+def _start_params(group: Field) -> Iterator[Finding]:
+    if group.get("rayStartParams").value is None:
+        yield group.get("rayStartParams").path, "is missing", "add rayStartParams: {}"
 
 
 @BOOK.rule("no-containers", "ValidateRayClusterSpec", RAY)
@@ -109,47 +108,42 @@ def _no_containers(workload: Workload) -> Iterator[Finding]:
             yield containers.path, "is empty", "add a container"
 
 
-@BOOK.rule("ray-resources-twice", "validateRayGroupResources", RAY)
-def _resources(workload: Workload) -> Iterator[Finding]:
-    for group in _all_groups(workload):
-        params = group.get("rayStartParams").texts()
-        if group.get("resources").mapping() and any(
-            params.get(key) for key in ("num-cpus", "num-gpus", "memory", "resources")
-        ):
-            yield group.get("resources").path, "resources are in rayStartParams too", "keep them in one of the two"
+@BOOK.rule("ray-resources-twice", "validateRayGroupResources", RAY, each=_all_groups)
+def _resources(group: Field) -> Iterator[Finding]:
+    params = group.get("rayStartParams").texts()
+    if group.get("resources").mapping() and any(
+        params.get(key) for key in ("num-cpus", "num-gpus", "memory", "resources")
+    ):
+        yield group.get("resources").path, "resources are in rayStartParams too", "keep them in one of the two"
 
 
-@BOOK.rule("ray-labels", "validateRayGroupLabels", RAY)
-def _labels(workload: Workload) -> Iterator[Finding]:
-    for group in _all_groups(workload):
-        labels = group.get("labels")
-        if "labels" in group.get("rayStartParams").mapping():
-            yield group.get("rayStartParams").path, "takes no labels", f"put them into {labels.path}"
-        for key, value in labels.texts().items():
-            if not is_qualified_name(key) or not is_label_value(value):
-                yield f"{labels.path}.{key}", f"{brief(key)}: {brief(value)} is no label", LABEL_VALUE_FIX
+@BOOK.rule("ray-labels", "validateRayGroupLabels", RAY, each=_all_groups)
+def _labels(group: Field) -> Iterator[Finding]:
+    labels = group.get("labels")
+    if "labels" in group.get("rayStartParams").mapping():
+        yield group.get("rayStartParams").path, "takes no labels", f"put them into {labels.path}"
+    for key, value in labels.texts().items():
+        if not is_qualified_name(key) or not is_label_value(value):
+            yield f"{labels.path}.{key}", f"{brief(key)}: {brief(value)} is no label", LABEL_VALUE_FIX
 
 
-@BOOK.rule("ray-replicas", "ValidateRayClusterSpec", RAY)
-def _replicas(workload: Workload) -> Iterator[Finding]:
-    for group in _groups(workload):
-        lowest, highest = group.get("minReplicas"), group.get("maxReplicas")
-        least = lowest.integer(0, lowest=-(2**31))
-        most = highest.integer(2**31 - 1, lowest=-(2**31))
-        for each, number in ((lowest, least), (highest, most)):
-            if number < 0:
-                yield each.path, f"{number} is less than nothing", "set 0 or more"
-        if least > most:
-            yield lowest.path, f"{least} is more than maxReplicas, {most}", "swap them"
+@BOOK.rule("ray-replicas", "ValidateRayClusterSpec", RAY, each=_groups)
+def _replicas(group: Field) -> Iterator[Finding]:
+    lowest, highest = group.get("minReplicas"), group.get("maxReplicas")
+    least = lowest.number(0)
+    most = highest.number(2**31 - 1)
+    yield from not_negative(lowest)
+    yield from not_negative(highest)
+    if least > most:
+        yield lowest.path, f"{least} is more than maxReplicas, {most}", "swap them"
 
 
 @BOOK.rule("ray-idle-timeout", "validateWorkerGroupIdleTimeout", RAY)
 def _idle_timeout(workload: Workload) -> Iterator[Finding]:
     own = workload.cluster_spec.get("autoscalerOptions", "idleTimeoutSeconds")
     for each in [own, *(group.get("idleTimeoutSeconds") for group in _groups(workload))]:
-        if each.integer(0, lowest=-(2**31)) < 0:
-            yield each.path, f"{each.value} is less than nothing", "set 0 or more"
-        elif each is not own and each.value is not None and not _may_use_v2(workload):
+        yield from not_negative(each)
+        if each.number(0) >= 0 and each is not own and each.value is not None and not _may_use_v2(workload):
             yield each.path, "is for autoscaler v2", "set autoscalerOptions.version: v2, or remove it"
 
 

@@ -9,7 +9,7 @@ import yaml
 
 from admission.kuberay.clusters import LATER
 from admission.manifest import Field, Workload
-from admission.rules import Finding, RuleBook
+from admission.rules import Finding, RuleBook, not_negative
 from vocabulary.printable import brief
 
 BOOK = RuleBook(source="KubeRay 1.7.0 ray-operator/controllers/ray/utils/validation.go", later=LATER)
@@ -17,7 +17,6 @@ _SCHEMA = RuleBook(source="KubeRay 1.7.0 ray-operator/apis/ray/v1/rayjob_types.g
 _JOB = ("RayJob",)
 _POLICIES = ("DeleteWorkers", "DeleteCluster", "DeleteSelf")  # each may not come before the one before it
 _OF_CLUSTERS = ("DeleteCluster", "DeleteWorkers")
-_LOWEST = -(2**31)
 
 
 def _selects(workload: Workload) -> bool:
@@ -25,7 +24,7 @@ def _selects(workload: Workload) -> bool:
 
 
 def _retries(workload: Workload) -> int:
-    return workload.spec.get("backoffLimit").integer(0, lowest=_LOWEST)
+    return workload.spec.get("backoffLimit").number(0)
 
 
 def _mode(workload: Workload) -> str:
@@ -35,13 +34,11 @@ def _mode(workload: Workload) -> str:
 @BOOK.rule("ray-job-times", "ValidateRayJobSpec", _JOB)
 def _times(workload: Workload) -> Iterator[Finding]:
     spec = workload.spec
-    ttl, deadline = spec.get("ttlSecondsAfterFinished"), spec.get("activeDeadlineSeconds")
-    if ttl.integer(0, lowest=_LOWEST) < 0:
-        yield ttl.path, f"{ttl.value} is less than nothing", "set 0 or more"
-    if deadline.integer(1, lowest=_LOWEST) < 1:
+    deadline = spec.get("activeDeadlineSeconds")
+    yield from not_negative(spec.get("ttlSecondsAfterFinished"))
+    yield from not_negative(spec.get("backoffLimit"))
+    if deadline.number(1) < 1:
         yield deadline.path, f"{deadline.value} is not over 0", "set 1 or more"
-    if _retries(workload) < 0:
-        yield spec.get("backoffLimit").path, f"{_retries(workload)} is less than nothing", "set 0 or more"
 
 
 @_SCHEMA.rule("ray-job-numbers", "RayJobSpec", _JOB, later="")
@@ -96,7 +93,7 @@ def _runtime_env(workload: Workload) -> Iterator[Finding]:
 def _deletion(workload: Workload) -> Iterator[Finding]:
     spec, strategy = workload.spec, workload.spec.get("deletionStrategy")
     ttl, shuts_down = spec.get("ttlSecondsAfterFinished"), spec.get("shutdownAfterJobFinishes").flag()
-    if not shuts_down and ttl.integer(0, lowest=_LOWEST) > 0:
+    if not shuts_down and ttl.number(0) > 0:
         yield ttl.path, "needs shutdownAfterJobFinishes: true", "set that too"
     if strategy.get("deletionRules").items() and shuts_down:
         what = "deletionRules and shutdownAfterJobFinishes exclude each other, and Kueue asks for the latter"
@@ -146,7 +143,7 @@ def _deletion_order(workload: Workload) -> Iterator[Finding]:
         of = times.setdefault(_of(condition), {})
         if policy in of:
             yield rule.path, f"{policy} stands twice for '{' '.join(_of(condition)).strip()}'", "remove one of the two"
-        of[policy] = condition.get("ttlSeconds").integer(0, lowest=_LOWEST)
+        of[policy] = condition.get("ttlSeconds").number(0)
     for of in times.values():
         ordered = [(policy, of[policy]) for policy in _POLICIES if policy in of]
         for (before, first), (after, then) in pairwise(ordered):

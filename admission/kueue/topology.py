@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 from admission.cluster import Cluster, ClusterQueue
 from admission.kueue.webhooks import is_elastic, whole_number
@@ -29,73 +30,81 @@ _MOST_LAYERS = 3
 _LEVEL_FIX = "name the label of a level, such as cloud.google.com/gce-topology-block"
 
 
-def _annotated(workload: Workload) -> Iterator[tuple[PodSet, Field, dict[str, str]]]:
-    """Each pod set with its annotations, and where they stand. Kueue's webhooks do not look at KubeRay's submitter."""
+class _Annotated(NamedTuple):
+    """A pod set, the place of its annotations, and the annotations."""
+
+    pods: PodSet
+    place: Field
+    texts: dict[str, str]
+
+
+def _annotated(workload: Workload) -> Iterator[_Annotated]:
+    """Each pod set but KubeRay's submitter, which Kueue's webhooks do not check."""
     for pods in workload.pod_sets:
         if pods.path != "spec.submitterPodTemplate":
             place = pods.template.get("metadata", "annotations")
-            yield pods, place, place.texts()
+            yield _Annotated(pods, place, place.texts())
 
 
-@BOOK.rule("several-topologies", "ValidateTASPodSetRequest")
-def _one(workload: Workload) -> Iterator[Finding]:
-    for _, place, texts in _annotated(workload):
-        found = [key for key in (REQUIRED, PREFERRED, UNCONSTRAINED) if key in texts]
-        if len(found) > 1:
-            yield place.path, f"has {' and '.join(found)}", "keep one of them"
+@BOOK.rule("several-topologies", "ValidateTASPodSetRequest", each=_annotated)
+def _one(annotated: _Annotated) -> Iterator[Finding]:
+    _, place, texts = annotated
+    found = [key for key in (REQUIRED, PREFERRED, UNCONSTRAINED) if key in texts]
+    if len(found) > 1:
+        yield place.path, f"has {' and '.join(found)}", "keep one of them"
 
 
-@BOOK.rule("bad-topology", "ValidateTASPodSetRequest")
-def _levels(workload: Workload) -> Iterator[Finding]:
-    for _, place, texts in _annotated(workload):
-        for key in (REQUIRED, PREFERRED, SLICE_REQUIRED):
-            if key in texts and not is_qualified_name(texts[key]):
-                yield f"{place.path}.{key}", f"{brief(texts[key])} is not the key of a label", _LEVEL_FIX
-        if UNCONSTRAINED in texts and texts[UNCONSTRAINED] not in _BOOLEANS:
-            what = f"{brief(texts[UNCONSTRAINED])} is not true or false"
-            yield f"{place.path}.{UNCONSTRAINED}", what, 'write "true"'
+@BOOK.rule("bad-topology", "ValidateTASPodSetRequest", each=_annotated)
+def _levels(annotated: _Annotated) -> Iterator[Finding]:
+    _, place, texts = annotated
+    for key in (REQUIRED, PREFERRED, SLICE_REQUIRED):
+        if key in texts and not is_qualified_name(texts[key]):
+            yield f"{place.path}.{key}", f"{brief(texts[key])} is not the key of a label", _LEVEL_FIX
+    if UNCONSTRAINED in texts and texts[UNCONSTRAINED] not in _BOOLEANS:
+        what = f"{brief(texts[UNCONSTRAINED])} is not true or false"
+        yield f"{place.path}.{UNCONSTRAINED}", what, 'write "true"'
 
 
-@BOOK.rule("bad-topology-slice", "validateSliceSizeAnnotation, ValidateSliceSizeAnnotationUpperBound")
-def _slices(workload: Workload) -> Iterator[Finding]:
-    for pods, place, texts in _annotated(workload):
-        if (SLICE_REQUIRED in texts) != (SLICE_SIZE in texts):
-            there, missing = (SLICE_SIZE, SLICE_REQUIRED) if SLICE_SIZE in texts else (SLICE_REQUIRED, SLICE_SIZE)
-            yield f"{place.path}.{there}", f"needs {missing} beside it", "set both or none"
-        size = whole_number(texts.get(SLICE_SIZE, "1")) or 0
-        if SLICE_SIZE in texts and not 1 <= size <= pods.count:
-            what = f"{brief(texts[SLICE_SIZE])} is not between 1 and the {pods.count} pods"
-            yield f"{place.path}.{SLICE_SIZE}", what, "set it to the pods of one slice"
+@BOOK.rule("bad-topology-slice", "validateSliceSizeAnnotation, ValidateSliceSizeAnnotationUpperBound", each=_annotated)
+def _slices(annotated: _Annotated) -> Iterator[Finding]:
+    pods, place, texts = annotated
+    if (SLICE_REQUIRED in texts) != (SLICE_SIZE in texts):
+        there, missing = (SLICE_SIZE, SLICE_REQUIRED) if SLICE_SIZE in texts else (SLICE_REQUIRED, SLICE_SIZE)
+        yield f"{place.path}.{there}", f"needs {missing} beside it", "set both or none"
+    size = whole_number(texts.get(SLICE_SIZE, "1")) or 0
+    if SLICE_SIZE in texts and not 1 <= size <= pods.count:
+        what = f"{brief(texts[SLICE_SIZE])} is not between 1 and the {pods.count} pods"
+        yield f"{place.path}.{SLICE_SIZE}", what, "set it to the pods of one slice"
 
 
-@BOOK.rule("bad-topology-group", "ValidateTASPodSetRequest")
-def _group(workload: Workload) -> Iterator[Finding]:
-    for _, place, texts in _annotated(workload):
-        where = f"{place.path}.{GROUP}"
-        if GROUP not in texts:
-            continue
-        name = texts[GROUP]
-        if (whole_number(name) or -1) >= 0 or name == "0":
-            yield where, f"{brief(name)} is a number", "use a name"
-        for other in (SLICE_SIZE, SLICE_REQUIRED, CONSTRAINTS):
-            if other in texts:
-                yield where, f"cannot stand beside {other}", "remove one of them"
-        if REQUIRED not in texts and PREFERRED not in texts:
-            yield where, f"needs {REQUIRED} or {PREFERRED} beside it", "add one of them"
+@BOOK.rule("bad-topology-group", "ValidateTASPodSetRequest", each=_annotated)
+def _group(annotated: _Annotated) -> Iterator[Finding]:
+    _, place, texts = annotated
+    where = f"{place.path}.{GROUP}"
+    if GROUP not in texts:
+        return
+    name = texts[GROUP]
+    if (whole_number(name) or -1) >= 0 or name == "0":
+        yield where, f"{brief(name)} is a number", "use a name"
+    for other in (SLICE_SIZE, SLICE_REQUIRED, CONSTRAINTS):
+        if other in texts:
+            yield where, f"cannot stand beside {other}", "remove one of them"
+    if REQUIRED not in texts and PREFERRED not in texts:
+        yield where, f"needs {REQUIRED} or {PREFERRED} beside it", "add one of them"
 
 
 @BOOK.rule("topology-group-of-two", "ValidatePodSetGroupingTopology", ("JobSet", "RayJob", "RayCluster"))
 def _groups(workload: Workload) -> Iterator[Finding]:
-    groups: dict[str, list[tuple[PodSet, str, dict[str, str]]]] = {}
-    for pods, place, texts in _annotated(workload):
-        if GROUP in texts and (REQUIRED in texts or PREFERRED in texts):
-            groups.setdefault(texts[GROUP], []).append((pods, f"{place.path}.{GROUP}", texts))
+    groups: dict[str, list[_Annotated]] = {}
+    for annotated in _annotated(workload):
+        if GROUP in annotated.texts and (REQUIRED in annotated.texts or PREFERRED in annotated.texts):
+            groups.setdefault(annotated.texts[GROUP], []).append(annotated)
     for name, members in groups.items():
         yield from _of_group(name, members)
 
 
-def _of_group(name: str, members: list[tuple[PodSet, str, dict[str, str]]]) -> Iterator[Finding]:
-    where = members[0][1]
+def _of_group(name: str, members: list[_Annotated]) -> Iterator[Finding]:
+    where = f"{members[0].place.path}.{GROUP}"
     if len(members) != 2:
         yield where, f"the group {brief(name)} has {len(members)} kinds of pods; it must have 2", "group two of them"
         return
@@ -107,19 +116,19 @@ def _of_group(name: str, members: list[tuple[PodSet, str, dict[str, str]]]) -> I
         yield where, f"the two of the group {brief(name)} ask for different topologies", "ask for the same"
 
 
-@BOOK.rule("bad-topology-layers", "validateSliceRequiredTopologyConstraintsAnnotation")
-def _layers(workload: Workload) -> Iterator[Finding]:
-    for pods, place, texts in _annotated(workload):
-        if CONSTRAINTS not in texts:
-            continue
-        where = f"{place.path}.{CONSTRAINTS}"
-        for other in (SLICE_SIZE, SLICE_REQUIRED):
-            if other in texts:
-                yield where, f"cannot stand beside {other}", "remove one of them"
-        wrong = _wrong_layers(texts[CONSTRAINTS], pods.count)
-        if wrong:
-            fix = f'write a list of 1 to {_MOST_LAYERS} such as [{{"topology": "LABEL", "size": PODS}}], coarsest first'
-            yield where, wrong, fix
+@BOOK.rule("bad-topology-layers", "validateSliceRequiredTopologyConstraintsAnnotation", each=_annotated)
+def _layers(annotated: _Annotated) -> Iterator[Finding]:
+    pods, place, texts = annotated
+    if CONSTRAINTS not in texts:
+        return
+    where = f"{place.path}.{CONSTRAINTS}"
+    for other in (SLICE_SIZE, SLICE_REQUIRED):
+        if other in texts:
+            yield where, f"cannot stand beside {other}", "remove one of them"
+    wrong = _wrong_layers(texts[CONSTRAINTS], pods.count)
+    if wrong:
+        fix = f'write a list of 1 to {_MOST_LAYERS} such as [{{"topology": "LABEL", "size": PODS}}], coarsest first'
+        yield where, wrong, fix
 
 
 def _wrong_layers(text: str, count: int) -> str:

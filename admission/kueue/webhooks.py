@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from admission.manifest import Workload
+from admission.manifest import Field, Workload
 from admission.rules import Finding, RuleBook
 from admission.syntax import LABEL_LENGTH, SUBDOMAIN_FIX, is_domain_prefixed_path, is_subdomain
 from vocabulary.keys import ELASTIC_ANNOTATION, GATED_BY_ANNOTATION, MIN_PARALLELISM_ANNOTATION, PREBUILT, QUEUE_LABEL
@@ -32,6 +32,10 @@ _WORKLOADS = RuleBook(
     later="Kueue can make no Workload of it and never starts it",
     rules=BOOK.rules,
 )
+
+
+def _groups(workload: Workload) -> list[Field]:
+    return workload.cluster_spec.get("workerGroupSpecs").items()
 
 
 @BOOK.rule("bad-queue-name", "ValidateQueueName")
@@ -147,11 +151,10 @@ def _worker_groups(workload: Workload) -> Iterator[Finding]:
         yield groups.path, what, "merge some"
 
 
-@_CLUSTERS.rule("reserved-name", "raycluster_webhook.go, validateCreate; common.go, ValidateCreate", _RAY)
-def _head(workload: Workload) -> Iterator[Finding]:
-    for group in workload.cluster_spec.get("workerGroupSpecs").items():
-        if group.get("groupName").text() == "head":
-            yield group.get("groupName").path, "'head' is the head's own", "choose another name"
+@_CLUSTERS.rule("reserved-name", "raycluster_webhook.go, validateCreate; common.go, ValidateCreate", _RAY, each=_groups)
+def _head(group: Field) -> Iterator[Finding]:
+    if group.get("groupName").text() == "head":
+        yield group.get("groupName").path, "'head' is the head's own", "choose another name"
 
 
 @_CLUSTERS.rule("elastic-elsewhere", "raycluster_webhook.go, validateElasticJob", ("RayCluster",))
@@ -163,7 +166,7 @@ def _elastic_elsewhere(workload: Workload) -> Iterator[Finding]:
 
 @_WORKLOADS.rule("too-many-pod-sets", "WorkloadSpec.PodSets", ("JobSet", "RayJob"))
 def _too_many_pod_sets(workload: Workload) -> Iterator[Finding]:
-    groups = len(workload.cluster_spec.get("workerGroupSpecs").items()) if workload.kind == "RayJob" else 0
+    groups = len(_groups(workload)) if workload.kind == "RayJob" else 0
     if len(workload.pod_sets) > MAX_POD_SETS and groups + 1 <= MAX_POD_SETS:
         yield "spec", f"has {len(workload.pod_sets)} kinds of pods; Kueue takes {MAX_POD_SETS}", "merge some"
 
@@ -178,22 +181,21 @@ def _no_pods(workload: Workload) -> Iterator[Finding]:
 def _same_group(workload: Workload) -> Iterator[Finding]:
     """A Workload has pod sets by name. KubeRay's webhook, where that is on, refuses it at once."""
     names: set[str] = set()
-    for group in workload.cluster_spec.get("workerGroupSpecs").items():
+    for group in _groups(workload):
         name = group.get("groupName").text().lower()
         if name in names:
             yield group.get("groupName").path, f"'{name}' names another group too", "names must differ"
         names.add(name)
 
 
-@_WORKLOADS.rule("bad-group-name", "PodSet.Name", _RAY)
-def _group_name(workload: Workload) -> Iterator[Finding]:
-    for group in workload.cluster_spec.get("workerGroupSpecs").items():
-        name = group.get("groupName")
-        if name.value is not None and (
-            re.fullmatch(_POD_SET_NAME, name.text(), re.ASCII) is None or len(name.text()) > LABEL_LENGTH
-        ):
-            fix = f"use at most {LABEL_LENGTH} letters, digits and hyphens"
-            yield name.path, f"{brief(name.text())} cannot name a kind of pods", fix
+@_WORKLOADS.rule("bad-group-name", "PodSet.Name", _RAY, each=_groups)
+def _group_name(group: Field) -> Iterator[Finding]:
+    name = group.get("groupName")
+    if name.value is not None and (
+        re.fullmatch(_POD_SET_NAME, name.text(), re.ASCII) is None or len(name.text()) > LABEL_LENGTH
+    ):
+        fix = f"use at most {LABEL_LENGTH} letters, digits and hyphens"
+        yield name.path, f"{brief(name.text())} cannot name a kind of pods", fix
 
 
 def is_elastic(workload: Workload) -> bool:
