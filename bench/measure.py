@@ -1,4 +1,4 @@
-"""Runs a command and tells its time, or the peak memory of its Python and Node processes."""
+"""Measures a command: its time, or the peak memory of its Python and Node processes."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ OUTPUT = "{output}"
 HOOK = Path(__file__).with_name("peak_memory.cjs")
 
 # Runs main.py as `python main.py` does, and leaves the process's peak memory behind, in kilobytes (macOS counts bytes).
-TELL_PYTHON = """
+REPORTING_PYTHON = """
 import atexit, os, pathlib, resource, runpy, sys
 def kib():
-    # Linux adds the peak of whoever started this process to ru_maxrss, but not to VmHWM.
+    # Linux adds the peak of the process that started this one to ru_maxrss, but not to VmHWM.
     status = pathlib.Path("/proc/self/status")
     if status.exists():
         return next(line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM"))
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-def tell():
+def report():
     peak = kib()
     pathlib.Path(os.environ["BENCH_FOLDER"], f"{os.getpid()}.python").write_text(str(peak))
-atexit.register(tell)
+atexit.register(report)
 sys.path[0] = os.getcwd()
 runpy.run_path("main.py", run_name="__main__")
 """
@@ -43,7 +43,7 @@ class Failed(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """What is measured: a name for people, the program, and what it is told through its environment."""
+    """What is measured: a name for people, the program, and the variables of its environment."""
 
     name: str
     words: Sequence[str | Path]
@@ -74,7 +74,7 @@ class Seconds:
 
 
 def seconds(command: Command) -> float:
-    """Run it once. Raises Failed, with its last words, when it does not exit with 0."""
+    """Run it once. Raises Failed, with the end of its output, when it does not exit with 0."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         words = [folder if word == OUTPUT else word for word in command.words]
         started = time.monotonic()
@@ -83,11 +83,11 @@ def seconds(command: Command) -> float:
 
 
 def memory(command: Command) -> Memory:
-    """Run main.py once with the settings of `command`, in a way that every process tells its own peak."""
+    """Run main.py once with the settings of `command`, such that every process reports its own peak."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        telling = replace(command, words=[BIN / "python", "-c", TELL_PYTHON])
+        reporting = replace(command, words=[BIN / "python", "-c", REPORTING_PYTHON])
         hook = f"--require {json.dumps(str(HOOK), ensure_ascii=False)}"
-        _run(telling, {"CDKTF_OUTDIR": str(Path(folder, "out")), "BENCH_FOLDER": folder, "NODE_OPTIONS": hook})
+        _run(reporting, {"CDKTF_OUTDIR": str(Path(folder, "out")), "BENCH_FOLDER": folder, "NODE_OPTIONS": hook})
         peaks = {
             kind: max(int(file.read_text()) for file in Path(folder).glob(f"*.{kind}")) * 1024 / 1e6
             for kind in ("python", "node")

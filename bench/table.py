@@ -31,8 +31,8 @@ def markdown(
         )
     growth = dict(pairwise_growth(slices))
     for count, taken in slices.items():
-        each = f"{growth[count] * 1000:.1f} ms a slice more" if count in growth else ""
-        rows.append(f"| `python main.py`, {count:,} slice{'s' if count > 1 else ''} | {taken} | | {each} |")
+        cost = f"{growth[count] * 1000:.1f} ms a slice more" if count in growth else ""
+        rows.append(f"| `python main.py`, {count:,} slice{'s' if count > 1 else ''} | {taken} | | {cost} |")
     if rehearsal:
         rows.append(f"| `tpuenv rehearse` | {rehearsal} | | |")
     runs = len(next(iter(times.values())).runs)

@@ -66,7 +66,7 @@ def main_settings_table() -> str:
         for keys, comment in _settings()
         for key, value in keys
     }
-    return "\n".join(["| key | default | |", "|---|---|---|", *(rows[key] for key in MAIN_SETTINGS)])
+    return "\n".join(["| key | in `vars.env` | |", "|---|---|---|", *(rows[key] for key in MAIN_SETTINGS)])
 
 
 def _settings() -> Iterator[tuple[list[tuple[str, str]], str]]:
