@@ -1,4 +1,4 @@
-"""The Terraform stacks: one file a stack, each with a state of its own.
+"""The Terraform stacks: one file a stack, and a state of its own for every stack.
 
 Imports environment/ and vocabulary/, and the provider bindings.
 

@@ -20,13 +20,23 @@ from stacks.platform import Platform
 from stacks.queues import Queues
 from stacks.tpu_node_pools import TpuNodePools
 
+# By name, in the order of their deployment: quota never comes before its chips, and on the way down jobs are drained
+# before their nodes go.
+STACKS: dict[str, type[EnvironmentStack]] = {
+    "foundation": Foundation,
+    "cluster": Cluster,
+    "platform": Platform,
+    "tpu-node-pools": TpuNodePools,
+    "queues": Queues,
+}
+
 JSON, HCL = "cdk.tf.json", "cdk.tf"
 
 
 def write_stacks(environment: Environment, folder: Path) -> None:
     """All stacks of an environment in `folder`, as JSON, or as HCL when the CDKTF CLI was called with `--hcl`.
 
-    Terraform reads whatever it finds, so the form that an earlier run left there goes.
+    Terraform reads every file of a stack's folder, so what an earlier run left there in the other form is removed.
     """
     result = app(environment, folder)
     result.synth()
@@ -35,19 +45,11 @@ def write_stacks(environment: Environment, folder: Path) -> None:
 
 
 def app(environment: Environment, folder: Path) -> App:
-    """All stacks of an environment, each depending on the one before.
-
-    Quota never comes before its chips, and on the way down jobs are drained before their nodes go.
-    """
+    """All stacks of an environment, each depending on the one before."""
     result = App(outdir=str(folder))
-    foundation = Foundation(result, "foundation", environment=environment)
-    cluster = Cluster(result, "cluster", environment=environment)
-    platform = Platform(result, "platform", environment=environment)
-    tpu_node_pools = TpuNodePools(result, "tpu-node-pools", environment=environment)
-    queues = Queues(result, "queues", environment=environment)
-    line: list[EnvironmentStack] = [foundation, cluster, platform, tpu_node_pools, queues]
+    line = [stack(result, name, environment=environment) for name, stack in STACKS.items()]
     if environment.settings.build_repository:
-        # What its identities may do follows from the others, so it is made last; a person deploys it early.
+        # What its identities may do follows from the others, so it is created last; a person deploys it early.
         line.insert(1, Pipeline(result, "pipeline", environment=environment, stacks=[*line]))
     for before, stack in itertools.pairwise(line):
         stack.add_dependency(before)

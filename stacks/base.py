@@ -61,7 +61,7 @@ class EnvironmentStack(TerraformStack):
 
 
 class ClusterUser(EnvironmentStack):
-    """A stack that talks to the cluster, found by its name, over its DNS endpoint.
+    """A stack that reads the cluster by name and calls it at its DNS endpoint.
 
     That endpoint has a public certificate and IAM decides who may use it, so no cluster certificate is passed.
     """

@@ -1,10 +1,10 @@
 """Loads only the provider resources that are used: synthesis in one or two seconds instead of fifteen.
 
-Two things make the bindings slow. In Python, a binding's root package imports all of its submodules (1,470 for google),
-whichever of them is wanted. In node, its index.js requires as many files. So the root package is put in sys.modules
-without running its body, and node is told to use the lazy-index.js that every binding ships beside its index.js. Both
-depend on how the pinned versions are made: with others this warns, and takes the plain way. The synthesized JSON is the
-same either way (tests/stacks/test_bindings.py).
+The bindings are slow for two reasons. In Python, a binding's root package imports all of its submodules (1,470 for
+google), whichever of them is used. In node, its index.js requires as many files. So the root package is put in
+sys.modules without running its body, and a hook resolves index.js to the lazy-index.js that every binding ships beside
+it. Both depend on the insides of the pinned versions: with others this warns, and takes the plain way. The synthesized
+JSON is the same either way (tests/stacks/test_bindings.py).
 
 This is the one file of the stacks that touches the process environment: the jsii kernel is a node process that takes
 its options from nowhere else. They are set while it starts, when cdktf is first imported, and then put back.
@@ -29,7 +29,7 @@ JSII_VERSION = "1.142.0"
 # Of the runtime index that jsii keeps beside an unpacked assembly, in JSII_VERSION.
 RUNTIME_INDEX = ".jsii.runtime.v1.json"
 
-# What setup/ installed belongs to the virtual environment that runs, which need not be in this folder.
+# What install/ installed belongs to the virtual environment that runs, which need not be in this folder.
 NODE = Path(sys.prefix) / "bin" / "node"
 CACHE = Path(sys.prefix) / "cache" / "jsii"
 HOOK = Path(__file__).resolve().with_name("lazy_index.cjs")
@@ -46,7 +46,7 @@ class Binding:
     version: str
 
     def runtime_index(self, cache: Path) -> Path | None:
-        """jsii's index of the assembly in that package cache, or None when it has not been made."""
+        """jsii's index of the assembly in that package cache, or None where there is none yet."""
         return next(cache.glob(f"{self.assembly}/{self.version}/*/{RUNTIME_INDEX}"), None)
 
 
@@ -85,7 +85,7 @@ class _Root(ModuleType):
         self.__loader__ = spec.loader
         self.__package__ = package
         self.__path__ = [str(folder)]
-        # All that the body would make public.
+        # All names that the body would define.
         self.__all__ = [entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("_")]
 
     def __getattr__(self, name: str) -> ModuleType:
@@ -102,7 +102,7 @@ def _put_root(binding: Binding) -> bool:
         return False
     folder = Path(spec.origin).parent
     for package, version in ((binding.package, binding.version), ("jsii", JSII_VERSION)):
-        # The folder's name tells the version; importlib.metadata would parse a long file to say the same.
+        # The version is in the folder's name; importlib.metadata would parse a long file for it.
         if not (folder.parent / f"{package}-{version}.dist-info").is_dir():
             _warn(f"{package} is not version {version}")
             return False
@@ -123,30 +123,30 @@ def _camel_case(name: str) -> str:
 
 def _kernel_environment(*, lazy: bool) -> dict[str, str]:
     """What to set for the kernel: our node, our package cache, the hook. What the user has set is kept."""
-    wanted = {}
+    variables = {}
     # What Node 22 calls deprecated is in cdktf 0.21 itself: no user can do anything about it.
     options = [os.environ.get("NODE_OPTIONS", ""), "--no-deprecation"]
     if NODE.exists() and "JSII_NODE" not in os.environ:
-        wanted["JSII_NODE"] = str(NODE)
+        variables["JSII_NODE"] = str(NODE)
     cache = Path(os.environ.get("JSII_RUNTIME_PACKAGE_CACHE_ROOT", CACHE))
     # jsii ends with an error on a cache that it cannot write; its own default place is slower, and works.
     writable = os.access(cache, os.W_OK)
     if writable:
-        wanted["JSII_RUNTIME_PACKAGE_CACHE_ROOT"] = str(cache)
-    # The kernel makes its runtime index in the background, and ends before that is done when all else is fast. Without
+        variables["JSII_RUNTIME_PACKAGE_CACHE_ROOT"] = str(cache)
+    # The kernel writes its runtime index in the background, and ends before that is done when all else is fast. Without
     # an index every run is slow, for ever. So a cache without one is first filled the plain way.
     if lazy and writable and all(binding.runtime_index(cache) for binding in BINDINGS):
         options.append(f"--require {json.dumps(str(HOOK), ensure_ascii=False)}")
     elif lazy:
         _warn(f"jsii's package cache {cache} is not filled or cannot be written (make setup fills it)")
-    wanted["NODE_OPTIONS"] = " ".join(options).strip()
-    return wanted
+    variables["NODE_OPTIONS"] = " ".join(options).strip()
+    return variables
 
 
 @contextlib.contextmanager
-def _environment(wanted: dict[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:

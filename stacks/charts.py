@@ -1,4 +1,4 @@
-"""The small local charts, each a program that Helm runs in the cluster at the right moment."""
+"""The small local charts: programs that Helm runs in the cluster at the right moment."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class LocalChart(Construct):
 
 
 def _asset(stack: TerraformStack, chart: str) -> TerraformAsset:
-    """The chart's copy in a stack: one, however many releases are made of it."""
+    """The chart's copy in a stack: one for all of its releases there."""
     existing = stack.node.try_find_child(f"chart-{chart}")
     if isinstance(existing, TerraformAsset):
         return existing

@@ -39,11 +39,7 @@ from cdktf_cdktf_provider_google.container_node_pool import (
     ContainerNodePool,
     ContainerNodePoolAutoscaling,
     ContainerNodePoolManagement,
-    ContainerNodePoolNodeConfig,
-    ContainerNodePoolNodeConfigGcfsConfig,
-    ContainerNodePoolNodeConfigGvnic,
     ContainerNodePoolNodeConfigShieldedInstanceConfig,
-    ContainerNodePoolNodeConfigWorkloadMetadataConfig,
     ContainerNodePoolTimeouts,
 )
 from constructs import Construct
@@ -52,18 +48,10 @@ from environment import Environment
 from environment.addresses import MAX_PODS_CPU
 from environment.cpu import cpu_machine_type
 from stacks.base import EnvironmentStack
-from vocabulary.keys import CPU_GROUP, POOL_GROUP_LABEL
-
-# Access is decided by IAM, not by scopes. https://cloud.google.com/kubernetes-engine/docs/how-to/access-scopes
-OAUTH_SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
-
-# Google adds labels of its own to those that a pool is given, and a read returns them all: each deploy would take them
-# away. Ours never changes in a pool: its value is in the pool's name.
-NODE_LABELS = "node_config[0].labels"
+from stacks.nodes import NODE_LABELS, OAUTH_SCOPES, node_config
+from vocabulary.keys import CPU_GROUP
 
 MONITORED_COMPONENTS = ["SYSTEM_COMPONENTS", "STORAGE", "POD", "JOBSET", "KUBELET", "CADVISOR"]
-
-CPU_DISK_GB = 100
 
 
 class Cluster(EnvironmentStack):
@@ -101,7 +89,7 @@ class Cluster(EnvironmentStack):
                 enable_private_nodes=True,
                 master_ipv4_cidr_block=str(settings.control_plane_cidr) if settings.control_plane_cidr else None,
             ),
-            # Everybody comes over the DNS endpoint. The IP endpoint takes authorized networks only, and there are none;
+            # All access is over the DNS endpoint. The IP endpoint takes authorized networks only, and there are none;
             # without the block it would be open to every address.
             master_authorized_networks_config=ContainerClusterMasterAuthorizedNetworksConfig(
                 gcp_public_cidrs_access_enabled=False
@@ -152,11 +140,11 @@ class Cluster(EnvironmentStack):
             ),
             cost_management_config=ContainerClusterCostManagementConfig(enabled=True),
             maintenance_policy=self._maintenance(),
-            # GKE insists on a default pool. It is made small, with our identity instead of the project's editor
+            # GKE insists on a default pool. It is created small, with our identity instead of the project's editor
             # account, and removed.
             remove_default_node_pool=True,
             initial_node_count=1,
-            node_config=ContainerClusterNodeConfig(service_account=self._node_account(), oauth_scopes=OAUTH_SCOPES),
+            node_config=ContainerClusterNodeConfig(service_account=names.node_account_email, oauth_scopes=OAUTH_SCOPES),
             # The provider's own protection would refuse only after queues and slices are gone, and lifting it takes an
             # apply.
             deletion_protection=False,
@@ -204,27 +192,19 @@ class Cluster(EnvironmentStack):
             ),
             max_pods_per_node=MAX_PODS_CPU,
             management=ContainerNodePoolManagement(auto_repair=True, auto_upgrade=True),
-            node_config=ContainerNodePoolNodeConfig(
+            node_config=node_config(
+                self.environment,
+                group=CPU_GROUP,
                 machine_type=machine_type.name,
                 disk_type=machine_type.boot_disk,
-                disk_size_gb=CPU_DISK_GB,
-                service_account=self._node_account(),
-                oauth_scopes=OAUTH_SCOPES,
-                labels={POOL_GROUP_LABEL: CPU_GROUP},
-                gvnic=ContainerNodePoolNodeConfigGvnic(enabled=True),
-                gcfs_config=ContainerNodePoolNodeConfigGcfsConfig(enabled=True),
                 shielded_instance_config=ContainerNodePoolNodeConfigShieldedInstanceConfig(
                     enable_secure_boot=True, enable_integrity_monitoring=True
                 ),
-                workload_metadata_config=ContainerNodePoolNodeConfigWorkloadMetadataConfig(mode="GKE_METADATA"),
             ),
             # Changing the first size of a pool replaces it; the autoscaler owns the size afterwards.
             lifecycle=TerraformResourceLifecycle(ignore_changes=[NODE_LABELS, "initial_node_count"]),
             timeouts=ContainerNodePoolTimeouts(create="60m", update="60m", delete="60m"),
         )
-
-    def _node_account(self) -> str:
-        return self.environment.names.node_account_email
 
 
 def _rfc3339(moment: datetime) -> str:

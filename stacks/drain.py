@@ -18,11 +18,10 @@ DRAIN_LIMIT_SECONDS = 900
 class Drain(LocalChart):
     """What `goes_before` stays until the jobs of the team are stopped: Terraform deletes in the reverse order.
 
-    That is in the graph, and not in somebody's memory: it holds for `cdktf destroy` as well as for a deploy that
-    removes or renames the team. The quota leaves the cohort after the jobs, so that a queue that is made before this
-    one goes does not give the same chips away again; a deploy that keeps the team brings back both. It runs beside
-    Kueue, for in the team's namespace its own Job would be queued; and it goes well where there is no such queue, or
-    not any more.
+    That is an edge of the graph: it holds for `cdktf destroy` as well as for a deploy that removes or renames the team.
+    The quota leaves the cohort after the jobs, so that a queue that is created before this one is deleted does not give
+    the same chips away again; a deploy that keeps the team restores both. It runs beside Kueue, for in the team's
+    namespace its own Job would be queued. It succeeds where the queue does not exist.
     """
 
     def __init__(

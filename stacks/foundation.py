@@ -31,7 +31,7 @@ from environment import Environment, Team
 from environment.services import SERVICES
 from stacks.base import EnvironmentStack
 
-# The largest that Google Cloud routes between hosts; slices talk to each other over this network.
+# The largest that Google Cloud routes between hosts; slices reach one another over this network.
 # https://cloud.google.com/vpc/docs/mtu
 MTU_BYTES = 8896
 

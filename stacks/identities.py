@@ -31,7 +31,7 @@ SET_BUCKET_POLICY = "storage.buckets.setIamPolicy"
 
 
 class Identities(Construct):
-    """The plan account reads what the stacks made. The deploy account makes, changes and deletes their types.
+    """The plan account reads what the stacks create. The deploy account creates, updates and deletes their types.
 
     IAM limits what can be limited: which buckets, by name; which roles it may grant, to those that the stacks grant.
     The rest holds for the whole project. Starting a trigger takes the right to act as its account: so the scheduler's
@@ -102,7 +102,7 @@ class Identities(Construct):
     def _our_buckets(self) -> str:
         """The teams' buckets by the beginning of their names, so that a new team's is one of them.
 
-        Not the state, the records and the logs. An environment whose prefix goes on from this one's is not told apart.
+        Not the state, the records and the logs. An environment whose prefix begins with this one's is not kept out.
         A condition takes twelve operators. https://cloud.google.com/iam/docs/conditions-overview#limits
         """
         names = self.environment.names
@@ -130,7 +130,7 @@ class Identities(Construct):
             )
 
     def _writes(self, purpose: str, what: str, bucket: StorageBucket) -> None:
-        """Cloud Build writes a build's log as the build's account, and looks at the bucket first.
+        """Cloud Build writes a build's log as the build's account, and reads the bucket first.
 
         https://cloud.google.com/build/docs/securing-builds/store-manage-build-logs
         """

@@ -78,7 +78,7 @@ def needed(stacks: Iterable[Mapping[str, Any]]) -> Needed:
 
 
 def _read(permissions: Permissions) -> set[str]:
-    """With what is needed to follow an operation that somebody else has started."""
+    """With the permission to follow an operation that another account has started."""
     return {*permissions.of("read"), *permissions.also, *([permissions.operation] if permissions.operation else [])}
 
 

@@ -1,11 +1,11 @@
 """Cloud Build delivers the environment: who plans, who deploys, what starts the builds, where they write.
 
-Whose code must never run as the deploy identity: a pull request's. A trigger runs cloudbuild/*.yaml as the commit has
-it, so whoever opens a pull request writes the program, and what keeps it apart is the account alone:
+The code of a pull request must never run as the deploy identity. A trigger runs cloudbuild/*.yaml as the commit has
+it, so the author of a pull request writes the program, and only the account limits what it may do:
 
 - the plan trigger, the only one that pull requests start, runs as the plan account;
 - the deploy trigger runs what is on BUILD_BRANCH, after a push to it and a person's approval;
-- the plan account reads. It acts as nobody else, starts no trigger, approves nothing, and cannot write the state.
+- the plan account reads. It acts as no other account, starts no trigger, approves nothing, and cannot write the state.
 
 A person deploys this stack, and the builds leave it alone. What they could do here all the same: the deploy account may
 start its own trigger, to ask for an approval, and Google has one permission for starting triggers and changing them
@@ -50,7 +50,7 @@ from environment.scheduler import scheduler_region
 from stacks.base import EnvironmentStack
 from stacks.identities import DEPLOY, PLAN, SCHEDULER, Identities
 
-# Long enough to look into a release of last quarter; the state's old versions and the commits tell the rest.
+# Long enough to examine a release of last quarter; older ones are in the versions of the state and in the commits.
 KEPT_DAYS = 90
 
 # The builds write their own logs and records, so they could delete them too; what they delete can be brought back for
@@ -144,7 +144,7 @@ class Pipeline(EnvironmentStack):
         return "^" + self.environment.settings.build_branch.replace(".", "\\.") + "$"
 
     def _pull_request(self) -> CloudbuildTriggerRepositoryEventConfigPullRequest:
-        """Of somebody who is no collaborator, it is planned when a collaborator writes /gcbrun."""
+        """A pull request of a person who is no collaborator is planned when a collaborator writes /gcbrun."""
         return CloudbuildTriggerRepositoryEventConfigPullRequest(
             branch=self._branch(), comment_control="COMMENTS_ENABLED_FOR_EXTERNAL_CONTRIBUTORS_ONLY"
         )
@@ -159,7 +159,7 @@ class Pipeline(EnvironmentStack):
         event: dict[str, Any] | None = None,
         approval: bool = False,
     ) -> CloudbuildTrigger:
-        """cloudbuild/{build}.yaml declares the same substitutions and uses each."""
+        """cloudbuild/{build}.yaml declares the same substitutions and uses all of them."""
         settings, names = self.environment.settings, self.environment.names
         source = self._on(build, event) if event else self._by_hand(build)
         return CloudbuildTrigger(

@@ -9,7 +9,6 @@ from cdktf import ITerraformDependable
 from cdktf_cdktf_provider_google.data_google_project import DataGoogleProject
 from cdktf_cdktf_provider_helm.release import Release
 from cdktf_cdktf_provider_kubernetes.manifest import Manifest, ManifestFieldManager
-from cdktf_cdktf_provider_kubernetes.role_binding_v1 import RoleBindingV1
 from constructs import Construct
 
 from environment import Environment
@@ -36,7 +35,7 @@ UPSTREAM_CHARTS = "oci://registry.k8s.io"
 ON_CPU_NODES = {POOL_GROUP_LABEL: CPU_GROUP}
 
 # How long an admitted job may take until all its pods are ready, before its slices go to the next in the queue: longer
-# than pulling a training image on every host; than making a slice, where slices are made on demand; and than Google's
+# than pulling a training image on every host; than creating a slice, where that is done on demand; and than Google's
 # Dynamic Workload Scheduler lets a job wait, where it is used. One value for the whole cluster, and it cannot be off.
 #
 # recoveryTimeout, how long a job that was running may be without a pod that it lost, is never the week: Kueue would
@@ -75,15 +74,15 @@ class Platform(ClusterUser):
             )
             for team in environment.teams
         ]
-        for team in environment.teams:
-            self.output(
-                f"service_account_{team.name}",
-                f"{team.name}/{TEAM_ACCOUNT}",
-                f"Namespace and Kubernetes service account that jobs of team {team.name} run as",
-            )
         access = Access(self, "access", environment=environment, teams=teams)
-        for each in teams:
-            self._drain(each, access)
+        for team in teams:
+            name = team.team.name
+            self.output(
+                f"service_account_{name}",
+                f"{name}/{TEAM_ACCOUNT}",
+                f"Namespace and Kubernetes service account that jobs of team {name} run as",
+            )
+            self._drain(team, access)
         if environment.settings.build_repository:
             PlanAccess(self, "plan-access", environment=environment, depends_on=[jobset, kueue])
         LocalChart(
@@ -107,13 +106,13 @@ class Platform(ClusterUser):
         namespace goes with all that runs in it.
         """
         name = team.team.name
-        members = access.node.try_find_child(f"members-{name}")
+        members = [access.members[name]] if name in access.members else []
         Drain(
             self,
             self.environment.names.eviction(name),
             environment=self.environment,
             team=name,
-            goes_before=[*team.needed_by_jobs, *([members] if isinstance(members, RoleBindingV1) else [])],
+            goes_before=[*team.needed_by_jobs, *members],
         )
 
     def _jobset(self) -> Release:

@@ -14,10 +14,7 @@ from cdktf_cdktf_provider_google.container_node_pool import (
     ContainerNodePoolAutoscaling,
     ContainerNodePoolManagement,
     ContainerNodePoolNodeConfig,
-    ContainerNodePoolNodeConfigGcfsConfig,
-    ContainerNodePoolNodeConfigGvnic,
     ContainerNodePoolNodeConfigReservationAffinity,
-    ContainerNodePoolNodeConfigWorkloadMetadataConfig,
     ContainerNodePoolPlacementPolicy,
     ContainerNodePoolQueuedProvisioning,
     ContainerNodePoolTimeouts,
@@ -28,12 +25,9 @@ from constructs import Construct
 from environment import CapacityMode, Environment, PoolGroup
 from environment.addresses import MAX_PODS_TPU
 from stacks.base import EnvironmentStack
-from stacks.cluster import NODE_LABELS, OAUTH_SCOPES
-from vocabulary.keys import POOL_GROUP_LABEL
+from stacks.nodes import NODE_LABELS, node_config
 
-TPU_DISK_GB = 100
-
-# A slice of many hosts waits for capacity and is made as one; Google gives large ones up to hours.
+# A slice of many hosts waits for capacity and is created as one; for a large one that can take hours.
 TIMEOUT = "120m"
 
 RESERVATION_KEY = "compute.googleapis.com/reservation-name"
@@ -129,21 +123,15 @@ class TpuNodePools(EnvironmentStack):
         )
 
     def _node_config(self, group: PoolGroup) -> ContainerNodePoolNodeConfig:
-        machine_type = group.slice.machine_type
-        return ContainerNodePoolNodeConfig(
-            machine_type=machine_type.name,
-            disk_type=machine_type.boot_disk,
-            disk_size_gb=TPU_DISK_GB,
-            service_account=self.environment.names.node_account_email,
-            oauth_scopes=OAUTH_SCOPES,
-            labels={POOL_GROUP_LABEL: group.name},
+        return node_config(
+            self.environment,
+            group=group.name,
+            machine_type=group.slice.machine_type.name,
+            disk_type=group.slice.machine_type.boot_disk,
             spot=group.capacity is CapacityMode.SPOT or None,
             flex_start=group.capacity.comes_and_goes or None,
             max_run_duration=f"{group.max_run_seconds}s" if group.max_run_seconds else None,
             reservation_affinity=_reservation(group),
-            gvnic=ContainerNodePoolNodeConfigGvnic(enabled=True),
-            gcfs_config=ContainerNodePoolNodeConfigGcfsConfig(enabled=True),
-            workload_metadata_config=ContainerNodePoolNodeConfigWorkloadMetadataConfig(mode="GKE_METADATA"),
         )
 
 
@@ -160,8 +148,8 @@ def _size(group: PoolGroup) -> dict[str, Any]:
 
 
 def _upgrades(group: PoolGroup) -> ContainerNodePoolUpgradeSettings | None:
-    """Google upgrades a host by making another one first, for which a reservation that is as large as the slices has
-    no room. The hosts of a slice of many are all recreated at once, so that this is for single ones.
+    """Google upgrades a host by creating another one first, for which a reservation that is as large as the slices
+    has no room. The hosts of a slice of many are all recreated at once, so that this is for single ones.
     https://cloud.google.com/kubernetes-engine/docs/how-to/node-upgrades-quota
     """
     if group.capacity is not CapacityMode.RESERVATION or group.slice.multi_host:

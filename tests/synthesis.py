@@ -12,12 +12,12 @@ import yaml
 import environment
 from environment import Environment
 from manifests.render import render
-from stacks.app import write_stacks
+from stacks import app
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 CASES = sorted(path.stem for path in (HERE / "cases").glob("*.env"))
-STACKS = ["foundation", "cluster", "platform", "tpu-node-pools", "queues"]
+STACKS = [*app.STACKS]
 
 
 def stacks_of(case: str) -> list[str]:
@@ -76,7 +76,7 @@ class Synthesis:
 
 def synthesize(wanted: Environment, folder: Path) -> Path:
     """Stacks and manifests of an environment, in `folder`."""
-    write_stacks(wanted, folder)
+    app.write_stacks(wanted, folder)
     render(wanted, folder / "manifests")
     return folder
 

@@ -18,9 +18,9 @@ from rehearsal.google.cloud_storage_api import BUCKET
 from rehearsal.terraform import failures
 from rehearsal.world import ROOT, World
 from tests.rehearsal.deployed import world_of
+from tests.synthesis import STACKS
 
 STATES = "my-project-tpu-tf-state"
-STACKS = ("foundation", "cluster", "platform", "tpu-node-pools", "queues")
 
 # What counts how often, and by whom, something was made or touched: in Kubernetes objects and releases.
 _COUNTS = (

@@ -15,7 +15,7 @@ from rehearsal.kubernetes.api import Api
 from rehearsal.terraform.resource_type import Refusal
 from tests.rehearsal.deployed import addresses, deploy, destroy, stacks_in
 from tests.rehearsal.fake import FakeCloud
-from tests.synthesis import Synthesis, read_stack
+from tests.synthesis import STACKS, Synthesis, read_stack
 
 PLAN = "tpu-plan@my-project.iam.gserviceaccount.com"
 DEPLOY = "tpu-deploy@my-project.iam.gserviceaccount.com"
@@ -125,7 +125,7 @@ def test_a_permission_that_is_missing_stops_the_deploy_with_403(
     missing: str, stack: str, piped: FakeCloud, synthesis: Synthesis
 ) -> None:
     output = synthesis.folder("pipeline")
-    lost = ("foundation", "cluster", "platform", "tpu-node-pools", "queues")
+    lost = STACKS
     gone = {each for name in lost for each in addresses(output, name)}
     keep = ("google_project_service.", "google_project_iam_custom_role.")
     destroy(piped, [each for each in gone if not each.startswith(keep)])

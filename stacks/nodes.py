@@ -1,0 +1,42 @@
+"""What the nodes of every pool have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cdktf_cdktf_provider_google.container_node_pool import (
+    ContainerNodePoolNodeConfig,
+    ContainerNodePoolNodeConfigGcfsConfig,
+    ContainerNodePoolNodeConfigGvnic,
+    ContainerNodePoolNodeConfigWorkloadMetadataConfig,
+)
+
+from environment import Environment
+from vocabulary.keys import POOL_GROUP_LABEL
+
+# Access is decided by IAM, not by scopes. https://cloud.google.com/kubernetes-engine/docs/how-to/access-scopes
+OAUTH_SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
+
+# Google adds labels of its own to those of a pool, and a read returns them all: each deploy would remove them. Ours
+# never changes in a pool: its value is in the pool's name.
+NODE_LABELS = "node_config[0].labels"
+
+BOOT_DISK_GB = 100
+
+
+def node_config(
+    environment: Environment, *, group: str, machine_type: str, disk_type: str, **more: Any
+) -> ContainerNodePoolNodeConfig:
+    """Of a pool of `group`; `more` are further arguments of ContainerNodePoolNodeConfig."""
+    return ContainerNodePoolNodeConfig(
+        machine_type=machine_type,
+        disk_type=disk_type,
+        disk_size_gb=BOOT_DISK_GB,
+        service_account=environment.names.node_account_email,
+        oauth_scopes=OAUTH_SCOPES,
+        labels={POOL_GROUP_LABEL: group},
+        gvnic=ContainerNodePoolNodeConfigGvnic(enabled=True),
+        gcfs_config=ContainerNodePoolNodeConfigGcfsConfig(enabled=True),
+        workload_metadata_config=ContainerNodePoolNodeConfigWorkloadMetadataConfig(mode="GKE_METADATA"),
+        **more,
+    )
