@@ -29,7 +29,7 @@ from tests.google_replies import (
     served,
     switched_off,
 )
-from tpuenv.commands.bootstrap import bootstrap
+from tpuenv.commands.bootstrap import prepare_project
 from tpuenv.failure import Failed
 from tpuenv.google.clients import Clients, Patience
 
@@ -80,7 +80,7 @@ class Bootstrap:
             api_url=lambda name: f"{base}/api/{name}",
         )
         try:
-            bootstrap(environment.load(vars_env, {}), clients, dry_run=dry_run, new_bucket=new_bucket)
+            prepare_project(environment.load(vars_env, {}), clients, dry_run=dry_run, new_bucket=new_bucket)
         finally:
             transport.close()
             transport.operations_client.transport._session.close()
@@ -160,7 +160,7 @@ def test_a_dry_run_tells_what_it_would_put_right(google: Google, run: Bootstrap)
 def test_a_dry_run_works_while_even_the_storage_api_is_off(google: Google, run: Bootstrap) -> None:
     google.enabled.remove("storage.googleapis.com")
     google.faults.append(Fault(request="/storage/v1/", status=403, body=switched_off("storage.googleapis.com")))
-    assert f"would have made bucket {STATE}" in run(dry_run=True)
+    assert f"would have created bucket {STATE}" in run(dry_run=True)
 
 
 def test_the_bucket_and_region_of_the_settings_are_used(google: Google, run: Bootstrap) -> None:

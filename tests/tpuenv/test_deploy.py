@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tpuenv.commands.cdktf import failed
 from tpuenv.main import main
+from tpuenv.terraform.cdktf import failed_stacks
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -101,7 +101,7 @@ def test_a_failure_keeps_its_output_and_exit_code_and_is_explained(
     ],
 )
 def test_the_stacks_that_failed_are_known_however_cdktf_breaks_its_lines(output: str, stacks: list[str]) -> None:
-    assert failed(output, ("foundation", "cluster", "queues")) == stacks
+    assert failed_stacks(output, ("foundation", "cluster", "queues")) == stacks
 
 
 def test_an_unknown_failure_is_left_as_it_is(
@@ -175,7 +175,7 @@ def test_without_a_terminal_it_wants_the_approval_beforehand(python: str) -> Non
         as_program(python, "deploy"), cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True
     )
     assert done.returncode == 1
-    assert done.stderr.startswith("deploy: there is no terminal to approve the plan at; add --auto-approve")
+    assert done.stderr.startswith("deploy: there is no terminal to ask at; add --auto-approve")
     assert done.stdout == ""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import socket
@@ -110,16 +109,14 @@ def test_the_holder_of_the_environments_lock_is_seen_by_its_process(ground: Grou
 
 def recovery(ground: Ground, *options: str, stacks: tuple[str, ...] = ()) -> Recovery:
     """`tpuenv recover --yes OPTIONS`."""
-    parser = argparse.ArgumentParser()
-    recover.add_parser(parser.add_subparsers())
-    args = parser.parse_args(["recover", "--yes", *options])
+    given = recover.recover.make_context("recover", ["--yes", *options]).params
     return Recovery(
         environment=environment.load(ground.folder / "vars.env", {}),
         clients=ground.clients,
         stacks=[Stack(name=stack, folder=ground.folder) for stack in stacks],
         dialog=Dialog(answer=lambda _: True, careful=True),
         dry_run=False,
-        stale_after=args.stale_after,
+        stale_after=given["stale_after"],
     )
 
 

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import argparse
-
-from tpuenv.commands import cdktf
-
-_DESCRIPTION = """\
-Runs `cdktf deploy` on all stacks, or on those that are named, and nothing else: the
-plan, the question and the output are cdktf's own. When Terraform stops with an
-error that has a known cause - a missing API or bucket, a held lock, no login, a
-protected resource - it says in the end what to do.
-"""
-
-_EXAMPLES = """\
-  tpuenv deploy
-  tpuenv deploy foundation cluster --auto-approve
-  tpuenv deploy queues -- --ignore-missing-stack-dependencies
-"""
+from environment import project
+from tpuenv.commands import options
+from tpuenv.commands.command import CDKTF_OPTIONS, CdktfCommand, command
+from tpuenv.deployments import cdktf_explained
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    cdktf.add_parser(subparsers, "deploy", description=_DESCRIPTION, examples=_EXAMPLES)
-
-
-run = cdktf.run
+@command(
+    cls=CdktfCommand,
+    summary="cdktf deploy '*', and an explanation if it fails",
+    examples=(
+        "tpuenv deploy",
+        "tpuenv deploy foundation cluster --auto-approve",
+        "tpuenv deploy queues -- --ignore-missing-stack-dependencies",
+    ),
+    notes=CDKTF_OPTIONS,
+)
+@options.stacks("all of them")
+@options.auto_approve
+def deploy(*, stacks: tuple[str, ...], auto_approve: bool, cdktf_options: list[str]) -> int:
+    """Runs `cdktf deploy` on all stacks, or on those that are named, and nothing else: the plan, the question and the
+    output are cdktf's own. When Terraform stops with an error that has a known cause - a missing API or bucket, a held
+    lock, no login, a protected resource - it says in the end what to do.
+    """
+    environment = project.real()  # Refuses wrong settings in one line each; cdktf would wrap them in its own error.
+    cdktf_explained.require_approval("deploy", auto_approve=auto_approve)
+    return cdktf_explained.run(environment, "deploy", stacks, cdktf_options, auto_approve=auto_approve)

@@ -2,66 +2,93 @@
 
 from __future__ import annotations
 
-import argparse
 import re
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from environment import Environment
-from tpuenv.commands import cdktf
-from tpuenv.commands.options import add_waiting
-from tpuenv.failure import WrongArgument
+import click
+
+from environment import Environment, project
+from tpuenv.commands import options
+from tpuenv.commands.command import CDKTF_OPTIONS, CdktfCommand, command
+from tpuenv.deployments import cdktf_explained
+from tpuenv.failure import Failed, WrongArgument
 from tpuenv.google import login
-from tpuenv.terraform.stacks import OUTPUT, refuse_unknown, synthesize
-
-_DESCRIPTION = """\
-Looks for what exists in the cloud and is in no state, as after a state was lost, and
-refuses if there is any: it would be left, and cost money. Then runs `cdktf destroy` on
-all stacks, or on those that are named: the plan, the question and the output are cdktf's
-own. Everything is protected until DELETION_PROTECTION=false, and the data in foundation
-until DESTROY_DATA=true as well; Terraform refuses before it touches a protected stack.
-
-With --confirm it is for pipelines, and asks nothing. TEXT must be RESOURCE_PREFIX,
-typed by a person; that lifts DELETION_PROTECTION for this run. Queues are drained, then
-all stacks are destroyed but foundation and pipeline; foundation goes as well, with all
-its data, only with --foundation destroy. It holds the environment's lock.
-"""
-
-_EXAMPLES = """\
-  DELETION_PROTECTION=false tpuenv destroy queues tpu-node-pools platform cluster
-  DELETION_PROTECTION=false DESTROY_DATA=true tpuenv destroy
-  tpuenv destroy --confirm tpu
-"""
+from tpuenv.terraform import cdktf
+from tpuenv.terraform.stacks import refuse_unknown, synthesize
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = cdktf.add_parser(subparsers, "destroy", description=_DESCRIPTION, examples=_EXAMPLES)
-    confirmed = parser.add_argument_group("for pipelines")
-    confirmed.add_argument("--confirm", metavar="TEXT", help="RESOURCE_PREFIX, typed by a person")
-    confirmed.add_argument(
-        "--foundation",
-        choices=("keep", "destroy"),
-        default="keep",
-        help="what becomes of the network, the buckets, the images, the experiments (default: keep)",
+@command(
+    cls=CdktfCommand,
+    summary="cdktf destroy '*', and an explanation if it fails",
+    examples=(
+        "DELETION_PROTECTION=false tpuenv destroy queues tpu-node-pools platform",
+        "DELETION_PROTECTION=false DESTROY_DATA=true tpuenv destroy",
+        "tpuenv destroy --confirm tpu",
+    ),
+    notes=CDKTF_OPTIONS,
+)
+@options.stacks("all of them")
+@options.auto_approve
+@click.option("--confirm", metavar="TEXT", help="for pipelines: RESOURCE_PREFIX, typed by a person")
+@click.option(
+    "--foundation",
+    type=click.Choice(["keep", "destroy"]),
+    default="keep",
+    help="with --confirm: what becomes of the network, the buckets, the images, the experiments (default: keep)",
+)
+@options.locks
+@options.output(" with --confirm")
+def destroy(
+    *,
+    stacks: tuple[str, ...],
+    auto_approve: bool,
+    confirm: str | None,
+    foundation: str,
+    wait: float,
+    lock_timeout: str,
+    output: Path,
+    cdktf_options: list[str],
+) -> int:
+    """Checks what exists in the cloud and is in no state, as after a state was lost, and refuses if there is any: it
+    would be left, and cost money. Then runs `cdktf destroy` on all stacks, or on those that are named: the plan, the
+    question and the output are cdktf's own. Everything is protected until DELETION_PROTECTION=false, and the data in
+    foundation until DESTROY_DATA=true as well; Terraform refuses before it touches a protected stack.
+
+    With --confirm it is for pipelines, and asks nothing. TEXT must be RESOURCE_PREFIX, typed by a person; that lifts
+    DELETION_PROTECTION for this run. Queues are drained, then all stacks are destroyed but foundation and pipeline;
+    foundation is destroyed as well, with all its data, only with --foundation destroy. It holds the environment's lock.
+    """
+    environment = project.real()
+    if confirm is None:
+        cdktf_explained.require_approval("destroy", auto_approve=auto_approve)
+        _refuse_to_leave_objects(environment, stacks, cdktf_options)
+        return cdktf_explained.run(environment, "destroy", stacks, cdktf_options, auto_approve=auto_approve)
+    prefix = environment.settings.resource_prefix
+    if confirm != prefix:
+        raise Failed(
+            f"--confirm: '{confirm}' is not the RESOURCE_PREFIX of this environment; nothing was touched. Type "
+            f"'{prefix}' to destroy it"
+        )
+    if cdktf_options:
+        raise Failed(f"'{cdktf_options[0]}': with --confirm nothing goes to cdktf; leave out what follows --")
+    from tpuenv.deployments.destroy_confirmed import destroy_confirmed
+
+    destroy_confirmed(
+        environment,
+        stacks,
+        foundation=foundation == "destroy",
+        wait=wait,
+        lock_timeout=lock_timeout,
+        output=output.absolute(),
     )
-    add_waiting(confirmed)
-    confirmed.add_argument(
-        "--output", type=Path, default=OUTPUT, help="where to synthesize with --confirm (default: cdktf.out)"
-    )
+    return 0
 
 
-def run(args: argparse.Namespace) -> int:
-    """Without --confirm it is cdktf's exit code."""
-    if args.confirm is None:
-        return cdktf.run(args, first=lambda wanted: _look(wanted, args))
-    from tpuenv.commands import destroy_confirmed
-
-    return destroy_confirmed.run(args)
-
-
-def _look(wanted: Environment, args: argparse.Namespace) -> None:
-    """Raises Failed when cdktf would leave something behind."""
-    for word in args.stacks:
+def _refuse_to_leave_objects(environment: Environment, words: Sequence[str], cdktf_options: Sequence[str]) -> None:
+    """Raises Failed when cdktf would leave objects in the cloud that no state has."""
+    for word in words:
         if not re.fullmatch(r"[a-z*?-]+", word):
             raise WrongArgument(
                 f"'{word}': name stacks, or use * and ?; it has to be known what this would leave behind"
@@ -70,16 +97,16 @@ def _look(wanted: Environment, args: argparse.Namespace) -> None:
     from tpuenv.recovery import before_destroy
     from tpuenv.state import apply_marks
 
-    output = cdktf.output_of(args.further)
-    login.require(wanted.settings.project_id)
+    output = cdktf.output_folder(cdktf_options)
+    login.require(environment.settings.project_id)
     stacks = synthesize(output)
     # cdktf takes patterns as well: https://developer.hashicorp.com/terraform/cdktf/cli-reference/commands#destroy
-    if words := [word for word in args.further if any(fnmatchcase(stack.name, word) for stack in stacks)]:
-        raise WrongArgument(f"'{words[0]}': name it before the --, else all the others would be destroyed with it")
-    meant = [stack for stack in stacks if any(fnmatchcase(stack.name, each) for each in args.stacks or ["*"])]
-    refuse_unknown(stacks, [] if meant else args.stacks)
-    clients = connect(wanted.settings.project_id)
-    before_destroy.refuse(clients, wanted.names, meant)
-    for stack in meant:
-        # To make again what goes now is not what was left of a plan.
-        apply_marks.end(clients, wanted.names, stack.name)
+    if late := [word for word in cdktf_options if any(fnmatchcase(stack.name, word) for stack in stacks)]:
+        raise WrongArgument(f"'{late[0]}': name it before the --, else all the others would be destroyed with it")
+    selected = [stack for stack in stacks if any(fnmatchcase(stack.name, word) for word in words or ["*"])]
+    refuse_unknown(stacks, [] if selected else words)
+    clients = connect(environment.settings.project_id)
+    before_destroy.refuse(clients, environment.names, selected)
+    for stack in selected:
+        # After a destroy, what an unfinished apply had left of its plan is no longer what was reviewed.
+        apply_marks.end(clients, environment.names, stack.name)

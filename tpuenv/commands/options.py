@@ -1,35 +1,93 @@
-"""Options that several subcommands have, and how their values are read."""
+"""Arguments and options that several subcommands have, and how their values are read."""
 
 from __future__ import annotations
 
-import argparse
 import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from environment import project
+from tpuenv.terraform.stacks import OUTPUT, synthesized_stacks
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def add_waiting(parser: argparse._ActionsContainer) -> None:
-    """The options about locks."""
-    parser.add_argument(
+def duration(text: str) -> str:
+    """A time as Terraform reads it: 90s, 10m or 1h. Raises click.BadParameter."""
+    if not re.fullmatch(r"\d+[smh]", text):
+        raise click.BadParameter(f"'{text}' is not a time; write 90s, 10m or 1h")
+    return text
+
+
+def seconds(text: str) -> float:
+    """The seconds of a time: 90s, 10m or 1h. Raises click.BadParameter."""
+    return float(duration(text)[:-1]) * {"s": 1, "m": 60, "h": 3600}[text[-1]]
+
+
+def _stack_names(_context: click.Context, _argument: click.Parameter, begun: str) -> list[str]:
+    """For completion: the stacks of the last synthesis."""
+    return [stack.name for stack in synthesized_stacks() if stack.name.startswith(begun)]
+
+
+def stack(*, required: bool = True, help: str = "") -> Callable[[F], F]:
+    """The name of one stack."""
+    metavar = "STACK" if required else "[STACK]"
+    return click.argument("stack", required=required, metavar=metavar, help=help, shell_complete=_stack_names)
+
+
+def stacks(default: str) -> Callable[[F], F]:
+    """The names of any number of stacks; `default` says which it is without a name."""
+    text = f"only these; {default} if none is named"
+    return click.argument("stacks", nargs=-1, metavar="[STACK]...", help=text, shell_complete=_stack_names)
+
+
+def output(when: str = "") -> Callable[[F], F]:
+    """The folder of the synthesized stacks."""
+    text = f"where to synthesize{when} (default: cdktf.out)"
+    return click.option("--output", type=click.Path(path_type=Path), default=OUTPUT, metavar="OUTPUT", help=text)
+
+
+def flag(name: str, text: str) -> Callable[[F], F]:
+    """An option without a value."""
+    return click.option(name, is_flag=True, help=text)
+
+
+def locks(function: F) -> F:
+    """--wait in seconds and --lock-timeout as Terraform reads it."""
+    lock_timeout = click.option(
+        "--lock-timeout",
+        type=duration,
+        default="10m",
+        metavar="TIME",
+        help="how long Terraform waits for the lock of a stack's state (default: 10m)",
+    )
+    wait = click.option(
         "--wait",
         type=seconds,
         default="60m",
         metavar="TIME",
         help="how long to wait for another apply or destroy of this environment (default: 60m)",
     )
-    parser.add_argument(
-        "--lock-timeout",
-        type=_duration,
-        default="10m",
-        metavar="TIME",
-        help="how long Terraform waits for the lock of a stack's state (default: 10m)",
+    return wait(lock_timeout(function))
+
+
+def rehearsal(function: F) -> F:
+    """Where a rehearsal works, and in which Google Cloud."""
+    exists = flag(
+        "--yes-it-exists",
+        "go on with a region, zone or GKE version that is not on Google's lists of September 2026",
     )
+    folder = click.option(
+        "--folder",
+        type=click.Path(path_type=Path),
+        default=project.ROOT / ".venv" / "rehearsal",
+        metavar="FOLDER",
+        help="where to work: new, empty or a rehearsal's (default: .venv/rehearsal)",
+    )
+    return exists(folder(function))
 
 
-def _duration(text: str) -> str:
-    if not re.fullmatch(r"\d+[smh]", text):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a time; write 90s, 10m or 1h")
-    return text
-
-
-def seconds(text: str) -> float:
-    """Of a time as it is typed: 90s, 10m or 1h."""
-    return float(_duration(text)[:-1]) * {"s": 1, "m": 60, "h": 3600}[text[-1]]
+auto_approve = flag("--auto-approve", "do not ask before each stack")

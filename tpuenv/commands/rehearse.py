@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import sys
+from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
 from environment import Environment, project
-from tpuenv.rehearsals.session import PROTECTED, UNPROTECTED, Parts, add_options, overrides, to_rehearse, world_for
+from tpuenv.commands import options
+from tpuenv.commands.command import command
+from tpuenv.rehearsals.session import PROTECTED, UNPROTECTED, Parts, overrides, to_rehearse, world_for
 from tpuenv.rehearsals.submissions import submit_workloads
 from tpuenv.terraform.errors import protected
 
@@ -18,45 +20,29 @@ if TYPE_CHECKING:
     from rehearsal.cdktf import Stack
     from rehearsal.world import World
 
-_DESCRIPTION = """\
-Deploys every stack of vars.env with the real cdktf CLI and the real Terraform
-against a Google Cloud that is played on this machine: no account, no credentials,
-no network. It shows what exists and who may use it, deploys again (nothing may
-change), submits every workload of manifests/ for every team and pool group that
-it may use, sees destroy refused while protected, destroys everything, and checks
-that nothing is left. The exit code is 0 only if all of that went well. NO_COLOR=1
-leaves out the colours.
-"""
 
-_EPILOG = """\
-examples:
-  tpuenv rehearse
-  TPU_TYPE=v5p-128 NUM_TPU_POOLS=1 tpuenv rehearse
-  tpuenv rehearse --keep     stop before destroy, and say how to look around
-
-It proves the wiring, the order, that a second deploy changes nothing, and the way
-back; it does not prove how Google Cloud behaves. What it refuses, and after which page
-of documentation, is in rehearsal/.
-"""
-
-
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = subparsers.add_parser(
-        "rehearse",
-        help="play the whole deployment on this machine, without a cloud account",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--keep", action="store_true", help="leave the environment deployed in the played cloud")
-    add_options(parser)
-
-
-def run(args: argparse.Namespace) -> int:
-    """0 when all parts went well; 1 with what is off; environment.Refused before anything starts."""
-    environment = to_rehearse(args)
-    with world_for(environment, args.folder, overrides(os.environ)) as world:
-        return Show(world, environment).play(keep=args.keep)
+@command(
+    summary="rehearse the whole deployment on this machine, without a cloud account",
+    examples=(
+        "tpuenv rehearse",
+        "TPU_TYPE=v5p-128 NUM_TPU_POOLS=1 tpuenv rehearse",
+        "tpuenv rehearse --keep     stop before destroy, and say how to inspect it",
+    ),
+    notes="It proves the wiring, the order, that a second deploy changes nothing, and the way back; it does not prove "
+    "how Google Cloud behaves. What it refuses, and after which page of documentation, is in rehearsal/.",
+)
+@options.flag("--keep", "leave the environment deployed in the fake cloud")
+@options.rehearsal
+def rehearse(*, keep: bool, yes_it_exists: bool, folder: Path) -> int:
+    """Deploys every stack of vars.env with the real cdktf CLI and the real Terraform against a Google Cloud that is
+    faked on this machine: no account, no credentials, no network. It shows what exists and who may use it, deploys
+    again (nothing may change), submits every workload of manifests/ for every team and pool group that it may use, sees
+    destroy refused while protected, destroys everything, and checks that nothing is left. The exit code is 0 only if
+    all of that went well. NO_COLOR=1 leaves out the colours.
+    """
+    environment = to_rehearse(yes_it_exists=yes_it_exists)
+    with world_for(environment, folder, overrides(os.environ)) as world:
+        return Show(world, environment).play(keep=keep)
 
 
 class Show(Parts):

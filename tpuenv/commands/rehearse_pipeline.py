@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import environment
 from environment import Environment, project
+from tpuenv.commands import options
+from tpuenv.commands.command import command
 from tpuenv.rehearsals import build_log
 from tpuenv.rehearsals.commit import check_files, commit_of, with_pipeline
-from tpuenv.rehearsals.session import PROTECTED, UNPROTECTED, Parts, add_options, overrides, to_rehearse, world_for
+from tpuenv.rehearsals.session import PROTECTED, UNPROTECTED, Parts, overrides, to_rehearse, world_for
 from tpuenv.terminal.progress import Progress
 
 if TYPE_CHECKING:
@@ -20,50 +22,34 @@ if TYPE_CHECKING:
     from rehearsal.cloudbuild.builds import Build
     from rehearsal.world import World
 
-_DESCRIPTION = """\
-Plays what Cloud Build does with this repository. A person deploys foundation and the
-pipeline; then the steps of cloudbuild/*.yaml run as local processes, started by the
-triggers that were deployed, with the rights of their service accounts: a pull request
-is planned, a push deployed after approvals; what somebody changes by hand then is put
-back only after another approval; a second pull request finds no changes; the drift check
-finds a change by hand; the environment is destroyed, but not on a wrong confirmation. No account, no
-credentials, no network, no Docker. The exit code is 0 only if all of that went well.
-"""
-
-_EPILOG = """\
-examples:
-  tpuenv rehearse-pipeline
-  TPU_TYPE=v5p-128 tpuenv rehearse-pipeline
-
-What is rehearsed is the checkout as it is, committed or not. The image of the steps is
-this environment (.venv), which the same setup has installed; cloudbuild/builder.yaml
-and the Dockerfile, which need Docker, are not run.
-"""
-
 _CPU_POOL = "google_container_node_pool"
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = subparsers.add_parser(
-        "rehearse-pipeline",
-        help="play the builds of Cloud Build on this machine, without a cloud account",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--verbose", action="store_true", help="print the whole logs of the builds")
-    add_options(parser)
-
-
-def run(args: argparse.Namespace) -> int:
-    """0 when all parts went well; 1 with what is off; environment.Refused before anything starts."""
-    settings = with_pipeline(to_rehearse(args), overrides(os.environ))
-    wanted = environment.load(
+@command(
+    name="rehearse-pipeline",
+    summary="rehearse the builds of Cloud Build on this machine, without a cloud account",
+    examples=("tpuenv rehearse-pipeline", "TPU_TYPE=v5p-128 tpuenv rehearse-pipeline"),
+    notes="What is rehearsed is the checkout as it is, committed or not. The image of the steps is this environment "
+    "(.venv), which the same setup has installed; cloudbuild/builder.yaml and the Dockerfile, which need Docker, are "
+    "not run.",
+)
+@options.flag("--verbose", "print the whole logs of the builds")
+@options.rehearsal
+def rehearse_pipeline(*, verbose: bool, yes_it_exists: bool, folder: Path) -> int:
+    """Does what Cloud Build does with this repository. A person deploys foundation and the pipeline; then the steps of
+    cloudbuild/*.yaml run as local processes, started by the triggers that were deployed, with the rights of their
+    service accounts: a pull request is planned, a push deployed after approvals; a change by hand after that is put
+    back only after another approval; a second pull request has no changes; the drift check reports a change by hand;
+    the environment is destroyed, but not on a wrong confirmation. No account, no credentials, no network, no Docker.
+    The exit code is 0 only if all of that went well.
+    """
+    settings = with_pipeline(to_rehearse(yes_it_exists=yes_it_exists), overrides(os.environ))
+    rehearsed = environment.load(
         project.folder() / "vars.env", {**os.environ, **settings}, fleet=project.folder() / "fleet.yaml"
     )
-    check_files(wanted, settings)
-    with world_for(wanted, args.folder, settings) as world:
-        return Pipeline(world, wanted, commit_of(settings), verbose=args.verbose).play()
+    check_files(rehearsed, settings)
+    with world_for(rehearsed, folder, settings) as world:
+        return Pipeline(world, rehearsed, commit_of(settings), verbose=verbose).play()
 
 
 class Pipeline(Parts):

@@ -1,4 +1,4 @@
-"""Workloads: manifests in files, folders and standard input.
+"""Workloads: manifests in files, folders and standard input, and whether the environment's queues would admit them.
 
 Imports admission/, environment/ and tpuenv.failure.
 """

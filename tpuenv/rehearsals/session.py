@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import signal
@@ -36,29 +35,14 @@ PROTECTED = {"DELETION_PROTECTION": "true", "DESTROY_DATA": "false"}
 UNPROTECTED = {"DELETION_PROTECTION": "false", "DESTROY_DATA": "true"}
 
 
-def to_rehearse(args: argparse.Namespace) -> Environment:
-    """What is to be rehearsed. Raises environment.Refused: also for regions, zones and GKE versions that Google would
-    refuse, as far as what it publishes tells.
+def to_rehearse(*, yes_it_exists: bool) -> Environment:
+    """The environment of the settings. Raises environment.Refused, unless `yes_it_exists` also for a region, zone or
+    GKE version that is not on Google's published lists.
     """
     environment = project.loaded()
-    if environment.unlisted and not args.yes_it_exists:
+    if environment.unlisted and not yes_it_exists:
         raise Refused(tuple(f"{line}; if it is right, say --yes-it-exists" for line in environment.unlisted))
     return environment
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options about where a rehearsal works, and in which Google Cloud."""
-    parser.add_argument(
-        "--yes-it-exists",
-        action="store_true",
-        help="go on with a region, zone or GKE version that is not on Google's lists of September 2026",
-    )
-    parser.add_argument(
-        "--folder",
-        type=Path,
-        default=FOLDER,
-        help="where to work: new, empty or a rehearsal's (default: .venv/rehearsal)",
-    )
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
 """What a person at a terminal sees and answers: colours, progress, questions.
 
-Imports nothing of ours.
+Imports tpuenv.failure.
 """

@@ -1,14 +1,39 @@
-"""What a command of several parts asks, and what it leaves to do."""
+"""The one way to ask a person, and what a command of several parts leaves for the person to do."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+
+from tpuenv.failure import Failed
+
+
+def has_person() -> bool:
+    """Whether standard input is a terminal, so that a person can answer."""
+    return bool(sys.stdin and sys.stdin.isatty())
+
+
+def require_person(command: str, otherwise: str) -> None:
+    """Raises Failed, with what to do otherwise, where nobody can be asked."""
+    if not has_person():
+        raise Failed(f"{command}: there is no terminal to ask at; {otherwise}")
+
+
+def confirmed(question: str) -> bool:
+    """The answer of the person at the terminal: y or yes is yes, anything else no."""
+    try:
+        return input(f"    {question} [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dialog:
-    """`answer` answers a question. `careful` is where nobody sees a warning: then what is doubtful is left alone."""
+    """`answer` answers a question. `careful` is where nobody sees a warning: then what is doubtful is left alone.
+
+    `asked` are the questions so far: without one, nothing was wrong. `left` is what has to be done by hand.
+    """
 
     answer: Callable[[str], bool]
     careful: bool
@@ -16,22 +41,14 @@ class Dialog:
     asked: list[str] = field(default_factory=list)
 
     def ask(self, question: str) -> bool:
-        """The answer; whoever asks nothing has found nothing."""
+        """The answer to a question, which is kept in `asked`."""
         self.asked.append(question)
         return self.answer(question)
 
     def leave(self, line: str) -> None:
-        """Says, now and in the end, what has to be done by hand."""
+        """Prints, now and at the end, what has to be done by hand."""
         self.left.append(line)
         self.say(f"  {line}")
 
     def say(self, line: str) -> None:
         print(line, flush=True)
-
-
-def asked(question: str) -> bool:
-    """What a person at the terminal says; nothing is no."""
-    try:
-        return input(f"    {question} [y/N] ").strip().lower() in ("y", "yes")
-    except EOFError:
-        return False

@@ -1,16 +1,16 @@
-"""`tpuenv destroy --confirm`: destroys the environment for a pipeline, with Terraform itself, last stack first."""
+"""Destroys the environment for a pipeline, with Terraform itself, last stack first."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from environment import Environment, project
+from environment import Environment
 from tpuenv.failure import Failed
 from tpuenv.google.clients import connect
 from tpuenv.recovery import advice, before_destroy
@@ -24,37 +24,30 @@ from tpuenv.terraform.stacks import PIPELINE, Stack, selected_stacks, synthesize
 _FOUNDATION = "foundation"
 
 
-def run(args: argparse.Namespace) -> int:
-    """0 when all of it is gone. Raises Failed; before anything is touched when the confirmation is wrong, or when
-    something exists that no state knows of.
+def destroy_confirmed(
+    environment: Environment, stacks: Sequence[str], *, foundation: bool, wait: float, lock_timeout: str, output: Path
+) -> None:
+    """Destroys the named stacks, or all of them; the foundation only with `foundation`. Protection is lifted.
+
+    `wait` is in seconds, `lock_timeout` as Terraform reads it. Raises Failed; before anything is destroyed when
+    something exists that no state has.
     """
-    wanted = project.real()
-    prefix = wanted.settings.resource_prefix
-    if args.confirm != prefix:
-        raise Failed(
-            f"--confirm: '{args.confirm}' is not the RESOURCE_PREFIX of this environment; nothing was touched. Type "
-            f"'{prefix}' to destroy it"
-        )
-    if args.further:
-        raise Failed(f"'{args.further[0]}': with --confirm nothing goes to cdktf; leave out what follows --")
-    # What was typed says that this is meant; a setting in vars.env is there to ask for it.
     os.environ["DELETION_PROTECTION"] = "false"
-    os.environ["DESTROY_DATA"] = "true" if args.foundation == "destroy" else "false"
+    os.environ["DESTROY_DATA"] = "true" if foundation else "false"
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(128 + signal.SIGTERM))
-    clients = connect(wanted.settings.project_id)
+    clients, names = connect(environment.settings.project_id), environment.names
     info = run_info(records.commit())
-    with hold_lock(clients, wanted.names, operation="destroy", info=info, wait=args.wait):
-        stacks = _wanted(synthesize(args.output.absolute()), args.stacks, foundation=args.foundation == "destroy")
-        before_destroy.refuse(clients, wanted.names, stacks)
-        for stack in reversed(stacks):
-            # To make again what goes now is not what was left of a plan.
-            apply_marks.end(clients, wanted.names, stack.name)
-            _destroy(wanted, stack, lock=f"-lock-timeout={args.lock_timeout}")
-    print(f"\nDestroyed: {', '.join(stack.name for stack in reversed(stacks))}")
-    return 0
+    with hold_lock(clients, names, operation="destroy", info=info, wait=wait):
+        selected = _selected(synthesize(output), stacks, foundation=foundation)
+        before_destroy.refuse(clients, names, selected)
+        for stack in reversed(selected):
+            # After a destroy, what an unfinished apply had left of its plan is no longer what was reviewed.
+            apply_marks.end(clients, names, stack.name)
+            _destroy(environment, stack, lock=f"-lock-timeout={lock_timeout}")
+    print(f"\nDestroyed: {', '.join(stack.name for stack in reversed(selected))}")
 
 
-def _wanted(stacks: Sequence[Stack], names: Sequence[str], *, foundation: bool) -> list[Stack]:
+def _selected(stacks: Sequence[Stack], names: Sequence[str], *, foundation: bool) -> list[Stack]:
     if PIPELINE in names:
         raise Failed(f"{PIPELINE}: a build must not destroy its own identity; a person does: `tpuenv destroy pipeline`")
     if _FOUNDATION in names and not foundation:
@@ -66,18 +59,19 @@ def _destroy(environment: Environment, stack: Stack, *, lock: str) -> None:
     terraform = initialize(stack)
     managed = _managed(terraform)
     if not managed:
-        # Some stacks could not even be read: they ask for a cluster that is gone. It was looked for what exists.
+        # A plan would fail where the cluster is gone; before_destroy has checked that nothing exists.
         print(f"\n{stack.name}: nothing is there", flush=True)
         return
     print(f"\n{stack.name}: destroying {len(managed)} resources", flush=True)
-    # The provider goes by the state: it empties a bucket, or deletes a cluster that was imported, only if that says so.
-    first = [
+    # The provider goes by the state: it empties a bucket, or deletes a cluster that was imported, only if the state
+    # says so. An apply of these resources writes the lifted protection into the state.
+    protected = [
         f"-target={address}"
         for address, attributes in managed.items()
         if address.startswith("google_storage_bucket.") or attributes.get("deletion_protection", False) is not False
     ]
-    if first:
-        _run(environment, terraform, lock, *first)
+    if protected:
+        _run(environment, terraform, lock, *protected)
     _run(environment, terraform, lock, "-destroy")
 
 
@@ -92,11 +86,11 @@ def _run(environment: Environment, terraform: Terraform, *options: str) -> None:
 
 
 def _managed(terraform: Terraform) -> Mapping[str, Mapping[str, Any]]:
-    """What the stack's state holds, by address, with the attributes of one instance of each."""
+    """What the stack's state holds, by address, with the attributes of the first instance of a resource."""
     text = terraform.read("state", "pull")
     resources = json.loads(text)["resources"] if text.strip() else []
     return {
-        f"{each['type']}.{each['name']}": each["instances"][0].get("attributes") or {}
-        for each in resources
-        if each["mode"] == "managed" and each["instances"]
+        f"{resource['type']}.{resource['name']}": resource["instances"][0].get("attributes") or {}
+        for resource in resources
+        if resource["mode"] == "managed" and resource["instances"]
     }

@@ -1,0 +1,49 @@
+"""The form that all subcommands have: their help with examples and notes, and how their words are parsed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+CDKTF_OPTIONS = "What follows a lone -- goes to cdktf as it is."
+
+
+class Command(click.Command):
+    """Refuses an option without its value: click alone takes the next option for the value."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        rest = super().parse_args(ctx, args)
+        for option in self.params:
+            value = str(ctx.params.get(option.name))
+            if isinstance(option, click.Option) and value.startswith("-") and not ctx.resilient_parsing:
+                raise click.BadOptionUsage(option.name, f"Option '{option.opts[-1]}' requires an argument.", ctx)
+        return rest
+
+
+class CdktfCommand(Command):
+    """Hands everything after the first `--` to the function as `cdktf_options`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        ctx.params["cdktf_options"] = args[end + 1 :]
+        return super().parse_args(ctx, args[:end])
+
+
+def command(
+    *,
+    summary: str,
+    examples: Sequence[str] = (),
+    notes: str = "",
+    name: str | None = None,
+    help: str | None = None,
+    cls: type[Command] = Command,
+) -> Callable[[Callable[..., Any]], Command]:
+    """Makes a function a subcommand. Its docstring, or `help`, is the description; what follows \\b keeps its lines.
+
+    `summary` is its line in the list of commands. The help ends with `examples`, one a line, and `notes`.
+    """
+    shown = "\n".join(["\b", "examples:", *(f"  {example}" for example in examples)]) if examples else ""
+    epilog = "\n\n".join(part for part in (shown, notes) if part)
+    return click.command(name, cls=cls, short_help=summary, epilog=epilog, help=help)

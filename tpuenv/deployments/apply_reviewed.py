@@ -1,0 +1,122 @@
+"""Applies what was reviewed and nothing else, stack by stack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from environment import Environment
+from tpuenv.failure import Failed
+from tpuenv.recovery import advice
+from tpuenv.review.comparison import verdict
+from tpuenv.review.plans import PLAN_FILE, Plan, PlanFailed, initialize, plan_stack
+from tpuenv.state import apply_marks
+from tpuenv.terraform.process import Terraform
+from tpuenv.terraform.stacks import Stack
+
+if TYPE_CHECKING:
+    from tpuenv.google.clients import Clients
+    from tpuenv.review.records import Store
+
+NOT_REVIEWED = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewedApply:
+    """One apply: its stacks, the records that they are compared with, and the trigger that asks for approval.
+
+    `records` is where the person or build said that the records are, `key` the digest of what is deployed.
+    """
+
+    environment: Environment
+    clients: Clients
+    records: str
+    store: Store
+    stacks: Sequence[Stack]
+    key: str
+    commit: str
+    trigger: str | None
+    lock_timeout: str
+
+    def run(self) -> int:
+        """Applies the stacks up to the first that needs approval; the exit code. Raises Failed."""
+        for stack in self.stacks:
+            try:
+                if not self._reviewed_and_applied(initialize(stack)):
+                    return self._ask_for_approval(stack)
+            except PlanFailed as failure:
+                raise Failed(f"{failure}{advice.told(self.environment, [stack], failure.output)}") from failure
+            finally:
+                (stack.folder / PLAN_FILE).unlink(missing_ok=True)
+        print(f"\nDone: {', '.join(stack.name for stack in self.stacks)}")
+        return 0
+
+    def _reviewed_and_applied(self, terraform: Terraform) -> bool:
+        """False when nobody has reviewed what would change; the plan is recorded then."""
+        stack, names = terraform.stack, self.environment.names
+        planned = plan_stack(terraform, salt=self.key, lock=[f"-lock-timeout={self.lock_timeout}"])
+        planned.show()
+        if planned.missing:
+            raise Failed(f"{stack.name}: {planned.heading}; apply the stacks before it first")
+        if planned.empty:
+            # An apply that was killed at its very end has left its mark.
+            apply_marks.end(self.clients, names, stack.name)
+            return True
+        reviewed = self.store.read(self.key, stack.name)
+        decision = verdict(
+            reviewed,
+            planned.changes,
+            unfinished=apply_marks.unfinished(self.clients, names, stack.name) == self.key,
+        )
+        if decision.ask:
+            place = self.store.write(planned.record(self.key, self.commit))
+            print(f"\n{stack.name}: not reviewed yet: {decision.ask}. The plan above is recorded now: {place}")
+            return False
+        assert reviewed is not None
+        if decision.refuse:
+            raise Failed(self._different(stack, reviewed.commit, decision.refuse))
+        # In this order, so that a stop in between costs one more approval.
+        self.store.write(replace(reviewed, begun=True))
+        apply_marks.begin(self.clients, names, stack.name, self.key)
+        self._apply(terraform, planned)
+        apply_marks.end(self.clients, names, stack.name)
+        return True
+
+    def _apply(self, terraform: Terraform, planned: Plan) -> None:
+        stack = planned.stack
+        print(f"\n{stack.name}: as reviewed; applying it", flush=True)
+        done = terraform.run(
+            "apply", "-input=false", "-no-color", f"-lock-timeout={self.lock_timeout}", PLAN_FILE, shown=True
+        )
+        if done.returncode:
+            steps = advice.told(self.environment, [stack], done.stdout, code=done.returncode)
+            raise Failed(
+                f"\n{stack.name}: Terraform stopped before all of it was applied. What was created is in the state, "
+                f"and the next apply goes on from there.{steps}"
+            )
+
+    def _ask_for_approval(self, stack: Stack) -> int:
+        rest = [later.name for later in self.stacks[self.stacks.index(stack) :]]
+        print(f"Waiting for approval: {', '.join(rest)}. The stacks before are applied.")
+        if self.trigger is None:
+            print("Nobody was asked (--ask names a trigger). When the plan above is approved, run this command again.")
+            return NOT_REVIEWED
+        from tpuenv.google import triggers
+
+        settings = self.environment.settings
+        trigger = triggers.trigger_name(self.trigger, project_id=settings.project_id, location=settings.build_region)
+        page = triggers.ask(self.clients, trigger=trigger, commit=self.commit)
+        print(f"Read the plan above, then approve the next build of {self.trigger} at\n  {page}")
+        return 0
+
+    def _different(self, stack: Stack, commit: str, differences: Sequence[str]) -> str:
+        lines = "\n".join(f"  {line}" for line in differences)
+        again = f"`tpuenv plan --record {self.records}`"
+        if self.trigger is not None:
+            again = f"the trigger {self.environment.names.trigger('plan')} for commit {self.commit}"
+        return (
+            f"\n{stack.name}: not what was reviewed (commit {commit}); nothing of it was applied:\n{lines}\n"
+            f"Something changed since: the cloud, or another commit was deployed. Run {again}, read the new plan, "
+            "then run this deploy again."
+        )
