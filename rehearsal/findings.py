@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterator
 
 from rehearsal.cloud import Attributes, Cloud
-from rehearsal.google.gke import CLUSTER, POOL
-from rehearsal.google.resource import one
+from rehearsal.google.gke import POOL
+from rehearsal.google.network import CLUSTER
 from rehearsal.google.tpu import is_tpu
 from rehearsal.kubernetes import kueue_configuration
 from rehearsal.kubernetes.helm import KIND as RELEASE
+from rehearsal.terraform.values import block_at, value_at
 
 _LONGEST_RECOVERY_SECONDS = 2 * 3600  # longer than it takes until hosts are made in the place of others
 _EVERYBODY = "0.0.0.0/0"
@@ -34,10 +35,10 @@ def _open_endpoint(name: str, cluster: Attributes) -> Iterator[str]:
     https://docs.cloud.google.com/kubernetes-engine/docs/concepts/network-isolation
     https://registry.terraform.io/providers/hashicorp/google/6.50.0/docs/resources/container_cluster#master_authorized_networks_config
     """
-    endpoint = one(one(cluster, "control_plane_endpoints_config"), "ip_endpoints_config")
-    if endpoint.get("enabled") is False or one(cluster, "private_cluster_config").get("enable_private_endpoint"):
+    endpoint = block_at(cluster, "control_plane_endpoints_config.ip_endpoints_config")
+    if endpoint.get("enabled") is False or value_at(cluster, "private_cluster_config.enable_private_endpoint"):
         return
-    authorized = one(cluster, "master_authorized_networks_config")
+    authorized = block_at(cluster, "master_authorized_networks_config")
     networks = [each["cidr_block"] for each in authorized.get("cidr_blocks") or []]
     if not cluster.get("master_authorized_networks_config") or _EVERYBODY in networks:
         yield (
@@ -55,7 +56,7 @@ def _cpu_nodes_in_an_ai_zone(name: str, pool: Attributes) -> Iterator[str]:
     """AI zones do not have all of Google Cloud's services; Google recommends standard zones for what is no ML workload.
     https://docs.cloud.google.com/compute/docs/regions-zones/ai-zones
     """
-    config = one(pool, "node_config")
+    config = block_at(pool, "node_config")
     if is_tpu(str(config.get("machine_type") or "")) or config.get("guest_accelerator"):
         return
     for zone in pool.get("node_locations") or []:

@@ -15,9 +15,10 @@ from rehearsal.cloud import Attributes, Cloud
 from rehearsal.cloudbuild.resources import CONNECTION, REPOSITORY
 from rehearsal.google.addresses import POOL
 from rehearsal.google.locations import OFFERED
-from rehearsal.google.resource import PROJECT, SERVICE, one
+from rehearsal.google.resource import PROJECT, SERVICE
 from rehearsal.google.storage import BUCKET
 from rehearsal.google.tpu import SHAPES, topology_of
+from rehearsal.terraform.values import block_at, value_at
 
 _TPU = "google.com/tpu"
 _STATE = "/default.tfstate"
@@ -106,10 +107,10 @@ def _pools(pools: list[Attributes]) -> list[str]:
 
 def _pool(pool: Attributes) -> tuple[str, str, int, int]:
     """A pool's group and what is said of it; of a TPU pool also its hosts, and the chips of each."""
-    config = one(pool, "node_config")
+    config = block_at(pool, "node_config")
     machine, zones = str(config.get("machine_type")), ", ".join(pool.get("node_locations") or [])
     group = str((config.get("labels") or {}).get(_GROUP, pool["name"]))
-    shape, scaling = SHAPES.get(machine), one(pool, "autoscaling")
+    shape, scaling = SHAPES.get(machine), block_at(pool, "autoscaling")
     if shape is None:
         size = f"{scaling['min_node_count']} to {scaling['max_node_count']}" if scaling else str(pool.get("node_count"))
         return group, f"node pool {pool['name']}: {size} nodes of {machine}, {zones}", 0, 0
@@ -121,12 +122,12 @@ def _pool(pool: Attributes) -> tuple[str, str, int, int]:
 
 def _capacity(pool: Attributes, config: Attributes) -> str:
     """Where the machines come from; a reservation with its name and, if only that is used, its block."""
-    affinity = one(config, "reservation_affinity")
+    affinity = block_at(config, "reservation_affinity")
     if affinity.get("consume_reservation_type") == "SPECIFIC_RESERVATION":
         return f"reservation {str(affinity['values'][0]).replace('/reservationBlocks/', ' block ')}"
     if config.get("spot"):
         return "spot"
-    if one(pool, "queued_provisioning").get("enabled"):
+    if value_at(pool, "queued_provisioning.enabled"):
         return "queued"
     return "flex-start" if config.get("flex_start") else "on-demand"
 

@@ -25,7 +25,7 @@ from rehearsal.cloudbuild.resources import connect
 from rehearsal.google.cloud_storage_api import BUCKET
 from rehearsal.google.identity import TOKEN, token_of
 from rehearsal.google.locations import offer
-from rehearsal.google.project import make_project
+from rehearsal.google.project import create_project
 from rehearsal.work_folder import MARK, CannotStart, cannot_be_used, usable
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -262,7 +262,7 @@ class World:
 
     def _bootstrap(self) -> None:
         cloud, project = self.cloud, self.project
-        make_project(cloud, project.id_, number=project.number, services=list(project.services))
+        create_project(cloud, project.id_, number=project.number, services=list(project.services))
         bucket = {
             "name": project.state_bucket,
             "project": project.id_,

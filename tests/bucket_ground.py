@@ -15,7 +15,7 @@ from environment.names import Names
 from rehearsal import http_server
 from rehearsal.cloud import Blob, Cloud
 from rehearsal.google.cloud_storage_api import BUCKET
-from rehearsal.google.project import make_project
+from rehearsal.google.project import create_project
 from rehearsal.serve import answers
 from tpuenv.google.clients import Clients, connect
 from tpuenv.recovery.states import mend
@@ -82,7 +82,7 @@ class Ground:
 def ground_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
     """With the variables that make the clients meet it."""
     cloud = Cloud(folder / "cloud.db")
-    make_project(cloud, "some-project", number="123456789012", services=[])
+    create_project(cloud, "some-project", number="123456789012", services=[])
     cloud.put(BUCKET, STATES, {"name": STATES, "project": "some-project", "versioning": [{"enabled": True}]})
     server, address = http_server.start(answers(cloud))
     monkeypatch.setenv("GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", f"{address}/storage/v1/")

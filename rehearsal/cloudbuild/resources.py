@@ -1,12 +1,15 @@
-"""Cloud Build and what starts it: connections to repositories, triggers, worker pools, scheduled jobs."""
+"""Cloud Build and what starts it: connected repositories, triggers, scheduled jobs."""
 
 from __future__ import annotations
 
 import re
 
 from rehearsal.cloud import Attributes, Cloud
-from rehearsal.google.iam import ACCOUNT
-from rehearsal.google.resource import ApiError, Change, GoogleResource, one
+from rehearsal.google.errors import already_exists, bad_request, forbidden, not_found, require
+from rehearsal.google.iam import ACCOUNT, ACCOUNT_PATH
+from rehearsal.google.locations import SCHEDULER_REGIONS
+from rehearsal.google.resource import Change, GoogleResource, Reference
+from rehearsal.terraform.values import block_at, value_at
 
 BUILD = "cloudbuild.googleapis.com"
 SCHEDULER = "cloudscheduler.googleapis.com"
@@ -28,30 +31,6 @@ _SOURCES = (
 )
 _BY_HAND = "source_to_build"
 
-# https://docs.cloud.google.com/scheduler/docs/locations
-SCHEDULER_REGIONS = frozenset(
-    {
-        f"{place}{number}"
-        for place, numbers in {
-            "northamerica-northeast": (1, 2),
-            "southamerica-east": (1,),
-            "us-central": (1,),
-            "us-east": (1, 4),
-            "us-west": (1, 2, 3, 4),
-            "europe-central": (2,),
-            "europe-west": (1, 2, 3, 4, 6, 12),
-            "asia-east": (1, 2),
-            "asia-northeast": (1, 2, 3),
-            "asia-south": (1, 2),
-            "asia-southeast": (1, 2, 3),
-            "australia-southeast": (1,),
-            "me-central": (1, 2),
-            "me-west": (1,),
-        }.items()
-        for number in numbers
-    }
-)
-
 # https://cloud.google.com/scheduler/docs/configuring/cron-job-schedules
 _FIELD = r"(?:\*|\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)(?:/\d+)?"
 _CRON = re.compile(rf"{_FIELD}(?: +{_FIELD}){{4}}")
@@ -68,39 +47,32 @@ def connect(cloud: Cloud, repository: str) -> None:
     cloud.put(REPOSITORY, repository, {"id": repository, "name": name, "parent_connection": connection})
 
 
-def account_exists(change: Change) -> None:
-    """A build runs as an account that exists.
-
-    https://cloud.google.com/build/docs/securing-builds/configure-user-specified-service-accounts
-    """
-    given = change.values.get("service_account")
-    if given and change.get(ACCOUNT, str(given)) is None:
-        raise ApiError(400, f"service account {given} does not exist", "badRequest")
-
-
 def trigger_name_is_free(change: Change) -> None:
     """One name a location, though Google gives the id.
 
     https://cloud.google.com/build/docs/api/reference/rest/v1/projects.locations.triggers#BuildTrigger
     """
     name = str(change.values["name"] or "")
-    if name and not re.fullmatch(r"(?=.{1,64}$)[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*", name):
-        raise ApiError(400, f"invalid trigger name {name!r}: 1 to 64 letters, digits and single dashes", "badRequest")
+    if not name:
+        return
+    valid = re.fullmatch(r"(?=.{1,64}$)[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*", name)
+    require(valid, f"invalid trigger name {name!r}: 1 to 64 letters, digits and single dashes")
     place = change.name.rpartition("/")[0]
     for item in change.client.cloud.find(TRIGGER, prefix=f"{place}/"):
-        if name and item.name != change.name and item.attributes.get("name") == name:
-            raise ApiError(
-                409, f"trigger {name!r} already exists in {place.removesuffix('/triggers')}", "alreadyExists"
-            )
+        if item.name != change.name and item.attributes.get("name") == name:
+            raise already_exists(f"trigger {name!r} already exists in {place.removesuffix('/triggers')}")
 
 
 def trigger_has_a_source(change: Change) -> None:
-    """An event, or for one that is run by hand the repository and the file in it."""
+    """An event, or for one that is run by hand the repository and the file in it.
+
+    https://cloud.google.com/build/docs/api/reference/rest/v1/projects.locations.triggers#BuildTrigger
+    """
     values = change.values
-    if not any(values.get(source) for source in _SOURCES):
-        raise ApiError(400, "Request contains an invalid argument: the trigger has no source", "badRequest")
-    if values.get(_BY_HAND) and not (values.get("git_file_source") or values.get("build")):
-        raise ApiError(400, "source_to_build needs git_file_source, or a build", "badRequest")
+    any_source = any(values.get(source) for source in _SOURCES)
+    require(any_source, "Request contains an invalid argument: the trigger has no source")
+    complete = not values.get(_BY_HAND) or values.get("git_file_source") or values.get("build")
+    require(complete, "source_to_build needs git_file_source, or a build")
 
 
 def repositories_are_connected(change: Change) -> None:
@@ -109,33 +81,30 @@ def repositories_are_connected(change: Change) -> None:
     https://cloud.google.com/build/docs/repositories#whats_next
     """
     for block in ("repository_event_config", _BY_HAND, "git_file_source"):
-        name = str(one(change.values, block).get("repository") or "")
-        if not name:
-            continue
-        if change.get(REPOSITORY, name) is None:
-            raise ApiError(404, f"Requested entity was not found: repository {name}", "notFound")
-        if f"/locations/{name.split('/')[3]}/" not in change.name:
-            raise ApiError(400, f"repository {name} is in another region than the trigger {change.name}", "badRequest")
+        if name := str(value_at(change.values, f"{block}.repository") or ""):
+            connected = change.get(REPOSITORY, name) is not None
+            require(connected, f"Requested entity was not found: repository {name}", not_found)
+            same_region = f"/locations/{name.split('/')[3]}/" in change.name
+            require(same_region, f"repository {name} is in another region than the trigger {change.name}")
 
 
 def repository_type(_: Change, given: Attributes) -> Attributes:
     """Of a connected repository Google gives back the type that the connection has, whatever was sent."""
     return given | {
-        block: [{**one(given, block), "repo_type": "GITHUB"}]
+        block: [{**block_at(given, block), "repo_type": "GITHUB"}]
         for block in (_BY_HAND, "git_file_source")
-        if one(given, block).get("repository")
+        if block_at(given, block).get("repository")
     }
 
 
 def branches_are_expressions(change: Change) -> None:
     """Branches are regular expressions. https://github.com/google/re2/wiki/Syntax"""
-    event = one(change.values, "repository_event_config")
-    for block in ("push", "pull_request"):
-        branch = str(one(event, block).get("branch") or "")
+    for event in ("push", "pull_request"):
+        branch = str(value_at(change.values, f"repository_event_config.{event}.branch") or "")
         try:
             re.compile(branch)
         except re.error as error:
-            raise ApiError(400, f"invalid branch expression {branch!r}: {error}", "badRequest") from error
+            raise bad_request(f"invalid branch expression {branch!r}: {error}") from error
 
 
 def substitutions_are_named(change: Change) -> None:
@@ -144,44 +113,28 @@ def substitutions_are_named(change: Change) -> None:
     https://cloud.google.com/build/docs/configuring-builds/substitute-variable-values#using_user-defined_substitutions
     """
     for key in change.values.get("substitutions") or {}:
-        if not re.fullmatch(r"_[A-Z0-9_]{1,99}", key):
-            raise ApiError(400, f"invalid build: key {key!r} in the substitution data is not valid", "badRequest")
-
-
-def connection_exists(change: Change) -> None:
-    """https://cloud.google.com/build/docs/repositories"""
-    name = str(change.values["parent_connection"])
-    if name.startswith("projects/") and change.get(CONNECTION, name) is None:
-        raise ApiError(404, f"Resource '{name}' was not found", "notFound")
+        valid = re.fullmatch(r"_[A-Z0-9_]{1,99}", key)
+        require(valid, f"invalid build: key {key!r} in the substitution data is not valid")
 
 
 def location_has_scheduler(change: Change) -> None:
-    """A region without Cloud Scheduler is told as a lack of permission.
+    """A region without Cloud Scheduler is reported as a missing permission.
 
     https://docs.cloud.google.com/scheduler/docs/locations; hashicorp/terraform-provider-google issue 7001
     """
     region = change.name.split("/")[3]
-    if region not in SCHEDULER_REGIONS:
-        raise ApiError(
-            403,
-            'The principal (user or service account) lacks IAM permission "cloudscheduler.jobs.create" for the '
-            f'resource "projects/{change.project}/locations/{region}" (or the resource may not exist).',
-            "forbidden",
-        )
+    require(
+        region in SCHEDULER_REGIONS,
+        'The principal (user or service account) lacks IAM permission "cloudscheduler.jobs.create" for the '
+        f'resource "projects/{change.project}/locations/{region}" (or the resource may not exist).',
+        forbidden,
+    )
 
 
 def schedule_is_cron(change: Change) -> None:
     """https://cloud.google.com/scheduler/docs/configuring/cron-job-schedules"""
     schedule = str(change.values.get("schedule") or "")
-    if not _CRON.fullmatch(schedule):
-        raise ApiError(400, f"Schedule or time zone is invalid: {schedule!r}", "badRequest")
-
-
-def caller_exists(change: Change) -> None:
-    """A job calls as an account of its project. https://cloud.google.com/scheduler/docs/http-target-auth"""
-    given = str(one(one(change.values, "http_target"), "oauth_token").get("service_account_email") or "")
-    if given and change.get(ACCOUNT, f"projects/{change.project}/serviceAccounts/{given}") is None:
-        raise ApiError(404, f"service account {given} was not found", "notFound")
+    require(_CRON.fullmatch(schedule), f"Schedule or time zone is invalid: {schedule!r}")
 
 
 RESOURCE_TYPES = (
@@ -196,30 +149,15 @@ RESOURCE_TYPES = (
             repositories_are_connected,
             branches_are_expressions,
             substitutions_are_named,
-            account_exists,
+            # https://cloud.google.com/build/docs/securing-builds/configure-user-specified-service-accounts
+            Reference(
+                attribute="service_account",
+                type_=ACCOUNT,
+                missing=lambda name: bad_request(f"service account {name} does not exist"),
+            ),
         ),
         computed=lambda change: {"trigger_id": change.name.rsplit("/", 1)[-1]},
         stored=repository_type,
-    ),
-    GoogleResource(
-        type_="google_cloudbuild_worker_pool",
-        path="projects/{project}/locations/{location}/workerPools/{name}",
-        word="WorkerPool",
-        service=BUILD,
-        computed=lambda _: {"state": "RUNNING"},
-    ),
-    GoogleResource(
-        type_=CONNECTION,
-        path="projects/{project}/locations/{location}/connections/{name}",
-        word="Connection",
-        service=BUILD,
-    ),
-    GoogleResource(
-        type_=REPOSITORY,
-        path="{parent_connection}/repositories/{name}",
-        word="Repository",
-        service=BUILD,
-        checks=(connection_exists,),
     ),
     GoogleResource(
         type_="google_cloud_scheduler_job",
@@ -227,7 +165,17 @@ RESOURCE_TYPES = (
         word="Job",
         service=SCHEDULER,
         exists="Job {name} already exists.",
-        checks=(location_has_scheduler, schedule_is_cron, caller_exists),
+        checks=(
+            location_has_scheduler,
+            schedule_is_cron,
+            # https://cloud.google.com/scheduler/docs/http-target-auth
+            Reference(
+                attribute="http_target.oauth_token.service_account_email",
+                type_=ACCOUNT,
+                path=ACCOUNT_PATH,
+                missing=lambda name: not_found(f"service account {name.rpartition('/')[2]} was not found"),
+            ),
+        ),
         computed=lambda _: {"state": "ENABLED"},
     ),
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rehearsal.cloud import Attributes, Cloud
-from rehearsal.google.resource import one
+from rehearsal.terraform.values import block_at, value_at
 
 TRIGGER = "google_cloudbuild_trigger"
 
@@ -55,7 +55,7 @@ def started_by(cloud: Cloud, event: str, branch: str) -> list[Trigger]:
 
 def described(values: Attributes, *, path: str = "") -> Trigger:
     """The trigger of the resource's attributes, or of what a stack says of it before it is made."""
-    event, source = one(values, "repository_event_config"), one(values, "git_file_source")
+    event, source = block_at(values, "repository_event_config"), block_at(values, "git_file_source")
     return Trigger(
         path=path,
         name=str(values["name"]),
@@ -63,9 +63,9 @@ def described(values: Attributes, *, path: str = "") -> Trigger:
         file=str(values.get("filename") or source.get("path") or ""),
         account=str(values.get("service_account") or "").rpartition("/")[2],
         substitutions={key: str(value) for key, value in (values.get("substitutions") or {}).items()},
-        approval=bool(one(values, "approval_config").get("approval_required")),
-        push=_branch(one(event, "push")),
-        pull_request=_branch(one(event, "pull_request")),
+        approval=bool(value_at(values, "approval_config.approval_required")),
+        push=_branch(block_at(event, "push")),
+        pull_request=_branch(block_at(event, "pull_request")),
         repository=str(event.get("repository") or source.get("repository") or ""),
     )
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import replace
 from datetime import datetime
 from ipaddress import IPv4Network
 
 from rehearsal.cloud import Attributes
-from rehearsal.google.iam import ACCOUNT
+from rehearsal.google.errors import not_found, require
+from rehearsal.google.iam import ACCOUNT, ACCOUNT_PATH
 from rehearsal.google.locations import region_exists, version_exists, zones_exist
-from rehearsal.google.network import NETWORK, SUBNET, SUBNET_PATH, network_of, ranges_of
-from rehearsal.google.resource import ApiError, Change, GoogleResource, may, one, reference
-from rehearsal.terraform.resource_type import Client, Refusal
+from rehearsal.google.names import region_of
+from rehearsal.google.network import CLUSTER, IN_NETWORK, IN_SUBNET, SUBNET, ranges_of
+from rehearsal.google.resource import Change, GoogleDataSource, GoogleResource, matches
+from rehearsal.terraform.resource_type import Refusal
+from rehearsal.terraform.values import block_at, value_at
 
 GKE = "container.googleapis.com"
-CLUSTER = "google_container_cluster"
 POOL = "google_container_node_pool"
 
 CLUSTER_PATH = "projects/{project}/locations/{location}/clusters/{name}"
@@ -29,46 +32,29 @@ _MONITORED = (
     *("DEPLOYMENT", "STATEFULSET", "KUBELET", "CADVISOR", "DCGM", "JOBSET"),
 )
 
-# How long an exclusion of this scope may last.
+# How many days an exclusion of this scope may last.
 # https://cloud.google.com/kubernetes-engine/docs/concepts/maintenance-windows-and-exclusions
 _EXCLUSION_DAYS = {"NO_UPGRADES": 30, "NO_MINOR_UPGRADES": 180, "NO_MINOR_OR_NODE_UPGRADES": 180}
 
-
-def name_is_valid(change: Change) -> None:
-    """40 lower-case letters, digits and dashes.
-
-    https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters#Cluster
-    """
-    name = str(change.values["name"])
-    if not re.fullmatch(r"[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?", name):
-        raise ApiError(
-            400,
-            f"Invalid name '{name}': at most 40 lower-case letters, digits and dashes, starting with a letter.",
-            "badRequest",
-        )
+# 40 lower-case letters, digits and dashes.
+# https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters#Cluster
+name_is_valid = matches(
+    "name",
+    r"[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?",
+    "Invalid name '{}': at most 40 lower-case letters, digits and dashes, starting with a letter.",
+)
 
 
-def network_and_subnet_exist(change: Change) -> None:
+def subnet_is_in_network(change: Change) -> None:
     """https://cloud.google.com/kubernetes-engine/docs/how-to/alias-ips#limitations"""
-    network = network_of(change.client, change.values)
-    if change.get(NETWORK, network) is None:
-        raise ApiError(404, f"Not found: network {network}.", "notFound")
-    subnet = change.get(SUBNET, subnet_of(change))
-    if subnet is None:
-        raise ApiError(404, f"Not found: subnetwork {subnet_of(change)}.", "notFound")
-    if network_of(change.client, subnet) != network:
-        raise ApiError(400, f"Subnetwork {subnet_of(change)} does not belong to network {network}.", "badRequest")
+    network, name = IN_NETWORK.target(change.client, change.values), subnet_of(change)
+    same = IN_NETWORK.target(change.client, change.get(SUBNET, name) or {}) == network
+    require(same, f"Subnetwork {name} does not belong to network {network}.")
 
 
 def subnet_of(change: Change) -> str:
     """The full name of a cluster's subnet."""
-    region = region_of(change.values)
-    return reference(change.values.get("subnetwork"), SUBNET_PATH, change.client, project=change.project, region=region)
-
-
-def region_of(values: Attributes) -> str:
-    """us-east5 for us-east5 and for us-east5-b."""
-    return "-".join(str(values.get("location") or "").split("-")[:2])
+    return IN_SUBNET.target(change.client, change.values)
 
 
 def secondary_ranges_exist(change: Change) -> None:
@@ -76,26 +62,17 @@ def secondary_ranges_exist(change: Change) -> None:
 
     https://cloud.google.com/kubernetes-engine/docs/how-to/alias-ips#secondary_ranges
     """
-    policy = one(change.values, "ip_allocation_policy")
     ranges = ranges_of(change.get(SUBNET, subnet_of(change)) or {})
-    for key, word in (("cluster_secondary_range_name", "Pod"), ("services_secondary_range_name", "Services")):
-        given = policy.get(key)
-        if given and given not in ranges:
-            raise ApiError(
-                400,
-                f"{word} secondary range '{given}' does not exist in subnetwork '{subnet_of(change)}'.",
-                "badRequest",
-            )
-    for item in change.client.cloud.find(CLUSTER):
-        theirs = one(item.attributes, "ip_allocation_policy").get("services_secondary_range_name")
-        same_subnet = item.attributes.get("subnetwork") == change.values.get("subnetwork")
-        if (
-            item.name != change.name
-            and same_subnet
-            and theirs
-            and theirs == policy.get("services_secondary_range_name")
-        ):
-            raise ApiError(400, f"Services secondary range '{theirs}' is in use by '{item.name}'.", "badRequest")
+    services = "ip_allocation_policy.services_secondary_range_name"
+    for path, word in (("ip_allocation_policy.cluster_secondary_range_name", "Pod"), (services, "Services")):
+        name = value_at(change.values, path)
+        exists = not name or name in ranges
+        require(exists, f"{word} secondary range '{name}' does not exist in subnetwork '{subnet_of(change)}'.")
+    own = value_at(change.values, services)
+    for cluster in change.client.cloud.find(CLUSTER):
+        same_subnet = cluster.attributes.get("subnetwork") == change.values.get("subnetwork")
+        shared = own and same_subnet and cluster.name != change.name and value_at(cluster.attributes, services) == own
+        require(not shared, f"Services secondary range '{own}' is in use by '{cluster.name}'.")
 
 
 def control_plane_range_is_free(change: Change) -> None:
@@ -103,17 +80,14 @@ def control_plane_range_is_free(change: Change) -> None:
 
     https://cloud.google.com/kubernetes-engine/docs/how-to/legacy/network-isolation
     """
-    given = one(change.values, "private_cluster_config").get("master_ipv4_cidr_block")
+    given = value_at(change.values, "private_cluster_config.master_ipv4_cidr_block")
     if not given:
         return
     block = IPv4Network(str(given))
-    if block.prefixlen != 28:
-        raise ApiError(400, f"Invalid master_ipv4_cidr_block {block}: it must be a /28.", "badRequest")
+    require(block.prefixlen == 28, f"Invalid master_ipv4_cidr_block {block}: it must be a /28.")
     for network in ranges_of(change.get(SUBNET, subnet_of(change)) or {}).values():
-        if network.overlaps(block):
-            raise ApiError(
-                400, f"The given master_ipv4_cidr {block} overlaps with an existing network {network}.", "badRequest"
-            )
+        overlaps = f"The given master_ipv4_cidr {block} overlaps with an existing network {network}."
+        require(not network.overlaps(block), overlaps)
 
 
 def nodes_account_exists(change: Change) -> None:
@@ -121,12 +95,9 @@ def nodes_account_exists(change: Change) -> None:
 
     https://cloud.google.com/kubernetes-engine/docs/how-to/service-accounts
     """
-    account = str(one(change.values, "node_config").get("service_account") or "")
-    if not account or account == "default":
-        return
-    project = change.project
-    if change.get(ACCOUNT, f"projects/{project}/serviceAccounts/{account}") is None:
-        raise ApiError(400, f'Service account "{account}" does not exist.', "badRequest")
+    email = str(value_at(change.values, "node_config.service_account") or "default")
+    exists = change.get(ACCOUNT, ACCOUNT_PATH.format(project=change.project, name=email)) is not None
+    require(exists or email == "default", f'Service account "{email}" does not exist.')
 
 
 def workload_pool_is_the_projects(change: Change) -> None:
@@ -134,61 +105,56 @@ def workload_pool_is_the_projects(change: Change) -> None:
 
     https://cloud.google.com/kubernetes-engine/docs/how-to/workload-identity
     """
-    given = one(change.values, "workload_identity_config").get("workload_pool")
-    if given and given != f"{change.project}.svc.id.goog":
-        raise ApiError(400, f"Workload pool '{given}' is not of the form {change.project}.svc.id.goog.", "badRequest")
+    own = f"{change.project}.svc.id.goog"
+    given = value_at(change.values, "workload_identity_config.workload_pool") or own
+    require(given == own, f"Workload pool '{given}' is not of the form {own}.")
 
 
 def zones_are_in_the_region(change: Change) -> None:
     """https://cloud.google.com/kubernetes-engine/docs/concepts/types-of-clusters#regional_clusters"""
-    region = region_of(change.values)
+    region = region_of(change.values.get("location"))
     for zone in change.values.get("node_locations") or []:
-        if not re.fullmatch(rf"{re.escape(region)}-[a-z0-9]+", str(zone)):
-            raise ApiError(
-                400, f"Invalid value for node_locations: zone '{zone}' is not in region '{region}'.", "badRequest"
-            )
+        inside = re.fullmatch(rf"{re.escape(region)}-[a-z0-9]+", str(zone))
+        require(inside, f"Invalid value for node_locations: zone '{zone}' is not in region '{region}'.")
 
 
-def default_pool_can_be_made(change: Change) -> None:
-    """A cluster is made with a first node pool, also when that is removed afterwards.
+def first_pool_has_nodes(change: Change) -> None:
+    """A cluster is created with a first node pool, also when that is removed afterwards.
 
     https://registry.terraform.io/providers/hashicorp/google/6.50.0/docs/resources/container_cluster#remove_default_node_pool
     """
-    first = change.values.get("initial_node_count") or 0
-    if first < 1 and not change.values.get("node_pool") and not change.values.get("enable_autopilot"):
-        raise ApiError(400, "Cluster.initial_node_count must be greater than zero.", "badRequest")
+    nodes = change.values.get("initial_node_count") or 0
+    other = change.values.get("node_pool") or change.values.get("enable_autopilot")
+    require(nodes >= 1 or other, "Cluster.initial_node_count must be greater than zero.")
 
 
 def components_are_known(change: Change) -> None:
     """The provider knows the components of monitoring by name."""
-    for component in one(change.values, "monitoring_config").get("enable_components") or []:
+    path = "monitoring_config.enable_components"
+    for component in value_at(change.values, path) or []:
         if component not in _MONITORED:
-            raise Refusal(
-                f"expected monitoring_config.0.enable_components to be one of {list(_MONITORED)}, got {component}"
-            )
+            where = path.replace(".", ".0.")
+            raise Refusal(f"expected {where} to be one of {list(_MONITORED)}, got {component}")
 
 
 def exclusions_are_possible(change: Change) -> None:
     """An exclusion ends after it starts, lasts as long as its scope allows, and needs a release channel unless it
     stops all upgrades.
+
+    https://cloud.google.com/kubernetes-engine/docs/concepts/maintenance-windows-and-exclusions
     """
-    channel = one(change.values, "release_channel").get("channel") or "REGULAR"
-    for exclusion in one(change.values, "maintenance_policy").get("maintenance_exclusion") or []:
-        name = exclusion["exclusion_name"]
-        scope = one(exclusion, "exclusion_options").get("scope") or "NO_UPGRADES"
+    channel = value_at(change.values, "release_channel.channel") or "REGULAR"
+    for exclusion in value_at(change.values, "maintenance_policy.maintenance_exclusion") or []:
+        name = f"Maintenance exclusion '{exclusion['exclusion_name']}'"
+        scope = value_at(exclusion, "exclusion_options.scope") or "NO_UPGRADES"
         start, end = (
             datetime.fromisoformat(str(exclusion[key]).replace("Z", "+00:00")) for key in ("start_time", "end_time")
         )
-        if end <= start:
-            raise ApiError(400, f"Maintenance exclusion '{name}' must end after it starts.", "badRequest")
-        if (end - start).days > _EXCLUSION_DAYS[scope]:
-            raise ApiError(
-                400,
-                f"Maintenance exclusion '{name}' of scope {scope} is longer than {_EXCLUSION_DAYS[scope]} days.",
-                "badRequest",
-            )
-        if scope != "NO_UPGRADES" and channel == "UNSPECIFIED":
-            raise ApiError(400, f"Maintenance exclusion scope {scope} requires a release channel.", "badRequest")
+        days = _EXCLUSION_DAYS[scope]
+        require(end > start, f"{name} must end after it starts.")
+        require((end - start).days <= days, f"{name} of scope {scope} is longer than {days} days.")
+        needs_channel = scope != "NO_UPGRADES" and channel == "UNSPECIFIED"
+        require(not needs_channel, f"Maintenance exclusion scope {scope} requires a release channel.")
 
 
 def pools_move_with_their_cluster(change: Change) -> None:
@@ -197,10 +163,9 @@ def pools_move_with_their_cluster(change: Change) -> None:
     https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/ClusterUpdate (desiredLocations)
     """
     before, after = (change.prior or {}).get("node_locations"), change.values.get("node_locations")
-    if not before or not after or sorted(before) == sorted(after):
-        return
-    for item in change.client.cloud.find(POOL, prefix=change.name + "/"):
-        change.client.cloud.put(POOL, item.name, item.attributes | {"node_locations": after})
+    if before and after and sorted(before) != sorted(after):
+        for pool in change.client.cloud.find(POOL, prefix=change.name + "/"):
+            change.client.cloud.put(POOL, pool.name, pool.attributes | {"node_locations": after})
 
 
 def cluster_is_unprotected(change: Change) -> None:
@@ -214,13 +179,12 @@ def cluster_is_unprotected(change: Change) -> None:
         )
 
 
-def cluster_takes_all_with_it(change: Change) -> None:
-    """Node pools and everything inside a cluster go with it."""
+def delete_contents(change: Change) -> None:
+    """Node pools and everything inside a cluster are deleted with it."""
     cloud = change.client.cloud
-    for item in [*cloud.find(POOL, prefix=change.name + "/"), *cloud.find("kubernetes", prefix=change.name + "|")]:
-        cloud.delete(item.kind, item.name)
-    for item in cloud.find("helm_release", prefix=change.name + "|"):
-        cloud.delete(item.kind, item.name)
+    for type_, separator in ((POOL, "/"), ("kubernetes", "|"), ("helm_release", "|")):
+        for item in cloud.find(type_, prefix=change.name + separator):
+            cloud.delete(type_, item.name)
 
 
 def dns_endpoint(name: str, region: str) -> str:
@@ -230,12 +194,12 @@ def dns_endpoint(name: str, region: str) -> str:
 
 def cluster_values(change: Change) -> Attributes:
     """The server's part of a cluster."""
-    policy = one(change.values, "ip_allocation_policy")
+    policy = block_at(change.values, "ip_allocation_policy")
     ranges = ranges_of(change.get(SUBNET, subnet_of(change)) or {})
     pods = str(ranges.get(str(policy.get("cluster_secondary_range_name")), "10.8.0.0/14"))
     services = str(ranges.get(str(policy.get("services_secondary_range_name")), "10.12.0.0/20"))
     version = change.values.get("min_master_version") or VERSION
-    region = region_of(change.values)
+    region = region_of(change.values.get("location"))
     return {
         "id": change.name,
         "self_link": f"https://container.googleapis.com/v1/{change.name}",
@@ -253,25 +217,6 @@ def cluster_values(change: Change) -> Attributes:
     }
 
 
-class Cluster:
-    """data.google_container_cluster"""
-
-    type_ = CLUSTER
-
-    def read(self, client: Client, config: Attributes) -> Attributes:
-        project = config.get("project") or client.settings.get("project")
-        location = config.get("location") or client.settings.get("region")
-        name = CLUSTER_PATH.format(project=project, location=location, name=config["name"])
-        try:
-            may(client, "data.google_container_cluster", "read", config | {"project": project, "location": location})
-        except ApiError as error:
-            raise Refusal(f"Error reading cluster: {error.text}") from error
-        found = client.cloud.get(CLUSTER, name)
-        if found is None:
-            raise Refusal(f"{name} not found")
-        return found | {"id": name, "project": project, "location": location}
-
-
 RESOURCE_TYPES = (
     GoogleResource(
         type_=CLUSTER,
@@ -286,11 +231,13 @@ RESOURCE_TYPES = (
             zones_exist,
             version_exists,
             nodes_account_exists,
-            network_and_subnet_exist,
+            replace(IN_NETWORK, missing=lambda name: not_found(f"Not found: network {name}.")),
+            replace(IN_SUBNET, missing=lambda name: not_found(f"Not found: subnetwork {name}.")),
+            subnet_is_in_network,
             secondary_ranges_exist,
             control_plane_range_is_free,
             workload_pool_is_the_projects,
-            default_pool_can_be_made,
+            first_pool_has_nodes,
             components_are_known,
             exclusions_are_possible,
             pools_move_with_their_cluster,
@@ -299,7 +246,7 @@ RESOURCE_TYPES = (
         computed=cluster_values,
         state_only=("deletion_protection", "remove_default_node_pool", "min_master_version"),
         labels="resource_labels",
-        gone=cluster_takes_all_with_it,
+        deleted=delete_contents,
     ),
 )
-DATA_SOURCES = (Cluster(),)
+DATA_SOURCES = (GoogleDataSource(type_=CLUSTER, stored_as=CLUSTER, path=CLUSTER_PATH, word="Error reading cluster"),)

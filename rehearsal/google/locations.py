@@ -1,5 +1,5 @@
 """What Google has where: regions, zones, versions of GKE. Its lists are data of the rehearsal's own (locations.json); a
-rehearsal may be told that there is more.
+rehearsal can be given names besides them.
 """
 
 from __future__ import annotations
@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal.cloud import Cloud
-from rehearsal.google.resource import ApiError, Change, one
+from rehearsal.google.errors import bad_request, forbidden, require
+from rehearsal.google.resource import Change
+from rehearsal.terraform.values import value_at
 
 OFFERED = "offered"
 _LISTS: dict[str, Any] = json.loads((Path(__file__).parent / "locations.json").read_text())
 _REGIONS = frozenset(_LISTS["zones"])
-_ZONES = {f"{region}-{letter}" for region, letters in _LISTS["zones"].items() for letter in letters} | {
-    *_LISTS["ai_zones"]
-}
+# https://docs.cloud.google.com/scheduler/docs/locations
+SCHEDULER_REGIONS = frozenset(_LISTS["scheduler_regions"])
+_ZONES = {f"{region}-{letter}" for region, letters in _LISTS["zones"].items() for letter in letters}
+_ZONES |= {*_LISTS["ai_zones"]}
 
 
 def offer(cloud: Cloud, name: str) -> None:
@@ -26,32 +29,31 @@ def offer(cloud: Cloud, name: str) -> None:
 
 def region_exists(change: Change) -> None:
     """The words of Compute Engine and of GKE: firezone/firezone pull request 7711, google/kctf issue 139."""
-    for key in ("region", "location"):
-        name = change.values.get(key) or (change.client.settings.get("region") if key == "region" else None)
-        if isinstance(name, str) and not _exists(change, name, _REGIONS | _ZONES):
-            raise ApiError(403, f"Permission denied on 'locations/{name}' (or it may not exist).", "forbidden")
+    region = change.values.get("region") or change.client.settings.get("region")
+    for name in (region, change.values.get("location")):
+        known = not isinstance(name, str) or not name or _exists(change, name, _REGIONS | _ZONES)
+        require(known, f"Permission denied on 'locations/{name}' (or it may not exist).", forbidden)
 
 
 def zones_exist(change: Change) -> None:
     """GKE's words: terraform-google-modules/terraform-google-kubernetes-engine issue 444."""
     for zone in change.values.get("node_locations") or []:
-        if not _exists(change, str(zone), _ZONES):
-            raise ApiError(400, f'Location "{zone}" does not exist.', "badRequest")
+        require(_exists(change, str(zone), _ZONES), f'Location "{zone}" does not exist.')
 
 
 def version_exists(change: Change) -> None:
-    """Of a version only the minor one is looked at. The words: sassoftware/viya4-iac-gcp issue 58.
+    """Only the minor version is compared. The words: sassoftware/viya4-iac-gcp issue 58.
 
     https://docs.cloud.google.com/kubernetes-engine/docs/release-notes
     """
     version = str(change.values.get("min_master_version") or "")
     if not version or version == (change.prior or {}).get("min_master_version"):
         return
-    channel = one(change.values, "release_channel").get("channel") or "REGULAR"
+    channel = value_at(change.values, "release_channel.channel") or "REGULAR"
     oldest = _LISTS["oldest_minor"].get(channel, min(_LISTS["oldest_minor"].values()))
     known = version.startswith("1.") and oldest <= int(version.split(".")[1]) <= _LISTS["newest_minor"]
     if not known and change.get(OFFERED, version) is None:
-        raise ApiError(400, f'Master version "{version}" is unsupported.', "badRequest")
+        raise bad_request(f'Master version "{version}" is unsupported.')
 
 
 def _exists(change: Change, name: str, listed: frozenset[str] | set[str]) -> bool:

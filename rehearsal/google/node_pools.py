@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rehearsal.cloud import Attributes
-from rehearsal.google.addresses import addresses_are_left, pods_range_exists
+from rehearsal.google.addresses import addresses_are_left, cluster_of, pods_range_exists
+from rehearsal.google.errors import not_found, require
 from rehearsal.google.gke import (
-    CLUSTER,
     GKE,
     POOL,
     VERSION,
@@ -14,8 +14,11 @@ from rehearsal.google.gke import (
     zones_are_in_the_region,
 )
 from rehearsal.google.locations import zones_exist
-from rehearsal.google.resource import ApiError, Change, GoogleResource, one
-from rehearsal.google.tpu import SHAPES, hosts_stay_what_they_are, is_tpu, slice_is_whole
+from rehearsal.google.network import CLUSTER, COMPUTE
+from rehearsal.google.network import name_is_valid as compute_name_is_valid
+from rehearsal.google.resource import Change, GoogleResource, unused
+from rehearsal.google.tpu import PLACED_BY, POLICY, SHAPES, is_tpu, machine_type_stays, slice_is_whole
+from rehearsal.terraform.values import block_at, value_at
 
 # Boot disks of machine families that take hyperdisk only.
 # https://cloud.google.com/compute/docs/disks/hyperdisks#machine-type-support
@@ -26,13 +29,8 @@ _PERSISTENT_ONLY = ("n1-", "e2-", "f1-", "g1-", "n2-", "n2d-", "t2d-", "c2-", "c
 
 def cluster_exists(change: Change) -> None:
     """https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools/create"""
-    if change.get(CLUSTER, cluster_of(change)) is None:
-        raise ApiError(404, f"Not found: {cluster_of(change)}.", "notFound")
-
-
-def cluster_of(change: Change) -> str:
-    """The full name of a node pool's cluster."""
-    return change.name.rsplit("/nodePools/", 1)[0]
+    name = cluster_of(change.name)
+    require(change.get(CLUSTER, name) is not None, f"Not found: {name}.", not_found)
 
 
 def identity_needs_the_cluster(change: Change) -> None:
@@ -40,58 +38,52 @@ def identity_needs_the_cluster(change: Change) -> None:
 
     https://cloud.google.com/kubernetes-engine/docs/how-to/workload-identity#option_2_node_pool_modification
     """
-    mode = one(one(change.values, "node_config"), "workload_metadata_config").get("mode")
-    cluster = change.get(CLUSTER, cluster_of(change)) or {}
-    if mode == "GKE_METADATA" and not one(cluster, "workload_identity_config").get("workload_pool"):
-        raise ApiError(
-            400, "Workload metadata mode GKE_METADATA requires Workload Identity on the cluster.", "badRequest"
-        )
+    mode = value_at(change.values, "node_config.workload_metadata_config.mode")
+    pool = value_at(change.get(CLUSTER, cluster_of(change.name)), "workload_identity_config.workload_pool")
+    message = "Workload metadata mode GKE_METADATA requires Workload Identity on the cluster."
+    require(mode != "GKE_METADATA" or pool, message)
 
 
 def size_is_given_once(change: Change) -> None:
-    """An autoscaled pool has limits, another a size, and the limits are a range."""
-    scaling = one(change.values, "autoscaling")
-    count = change.values.get("node_count")
-    if scaling and isinstance(count, int) and change.prior is None:
-        raise ApiError(400, "node_count cannot be set on a node pool with autoscaling.", "badRequest")
+    """An autoscaled pool has limits, another a size, and the limits are a range.
+
+    https://cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler#minimum_and_maximum_node_pool_size
+    """
+    scaling = block_at(change.values, "autoscaling")
+    if not scaling:
+        return
+    twice = isinstance(change.values.get("node_count"), int) and change.prior is None
+    require(not twice, "node_count cannot be set on a node pool with autoscaling.")
     low = scaling.get("min_node_count") or scaling.get("total_min_node_count") or 0
     high = scaling.get("max_node_count") or scaling.get("total_max_node_count") or 0
-    if scaling and (high < 1 or low > high):
-        raise ApiError(400, f"Invalid autoscaling limits: minimum {low}, maximum {high}.", "badRequest")
+    require(high >= 1 and low <= high, f"Invalid autoscaling limits: minimum {low}, maximum {high}.")
 
 
 def pods_per_node_are_possible(change: Change) -> None:
     """8 to 256. https://cloud.google.com/kubernetes-engine/docs/how-to/flexible-pod-cidr"""
-    given = change.values.get("max_pods_per_node")
-    if isinstance(given, int) and not 8 <= given <= 256:
-        raise ApiError(400, f"max_pods_per_node {given} is not between 8 and 256.", "badRequest")
+    pods = change.values.get("max_pods_per_node") or 110
+    require(8 <= pods <= 256, f"max_pods_per_node {pods} is not between 8 and 256.")
 
 
 def boot_disk_fits(change: Change) -> None:
     """Newer machine families boot from hyperdisk only, older ones never; TPU machines have a list each."""
-    config = one(change.values, "node_config")
-    machine, disk = str(config.get("machine_type") or "e2-medium"), str(config.get("disk_type") or "")
-    shape, hyperdisk = SHAPES.get(machine), disk.startswith("hyperdisk")
-    if not disk:
-        return
+    machine = str(value_at(change.values, "node_config.machine_type") or "e2-medium")
+    disk = str(value_at(change.values, "node_config.disk_type") or "")
+    shape = SHAPES.get(machine)
     if shape is not None:
         fits = disk in shape.boot_disks
     else:
-        fits = not machine.startswith(_PERSISTENT_ONLY) if hyperdisk else not machine.startswith(_HYPERDISK_ONLY)
-    if not fits:
-        raise ApiError(400, f"{disk} cannot be used as a boot disk with machine type {machine}.", "badRequest")
+        fits = not machine.startswith(_PERSISTENT_ONLY if disk.startswith("hyperdisk") else _HYPERDISK_ONLY)
+    require(fits or not disk, f"{disk} cannot be used as a boot disk with machine type {machine}.")
 
 
 def pool_values(change: Change) -> Attributes:
     """The server's part of a node pool; TPU hosts get their taint from GKE."""
-    cluster = change.get(CLUSTER, cluster_of(change)) or {}
-    config = one(change.values, "node_config")
-    machine = str(config.get("machine_type") or "")
-    first = change.values.get("initial_node_count")
-    count = first if isinstance(first, int) else 0
+    cluster = change.get(CLUSTER, cluster_of(change.name)) or {}
+    machine = str(value_at(change.values, "node_config.machine_type") or "")
     taints = [{"key": "google.com/tpu", "value": "present", "effect": "NO_SCHEDULE"}] if is_tpu(machine) else []
     return {
-        "node_count": count,
+        "node_count": change.values.get("initial_node_count") or 0,
         "initial_node_count": change.values.get("node_count"),
         "node_locations": cluster.get("node_locations"),
         "version": cluster.get("node_version") or VERSION,
@@ -120,16 +112,25 @@ _LONGEST_RUN = "604800s"
 GOOGLES_LABELS = {"sandbox.gke.io/runtime": "gvisor"}
 
 
-def pool_as_stored(_: Change, given: Attributes) -> Attributes:
+def pool_as_stored(_: Change, sent: Attributes) -> Attributes:
     """With what GKE adds to the configuration of the nodes."""
-    config = dict(one(given, "node_config"))
+    config = dict(block_at(sent, "node_config"))
     config["labels"] = {**(config.get("labels") or {}), **GOOGLES_LABELS}
     if config.get("flex_start") and not config.get("max_run_duration"):
         config["max_run_duration"] = _LONGEST_RUN
-    return {**given, "node_config": [config]}
+    return {**sent, "node_config": [config]}
 
 
 RESOURCE_TYPES = (
+    GoogleResource(
+        type_=POLICY,
+        path=PLACED_BY.path,
+        word="ResourcePolicy",
+        service=COMPUTE,
+        checks=(compute_name_is_valid,),
+        # https://cloud.google.com/compute/docs/instances/use-compact-placement-policies
+        removal=(unused("resource policy", PLACED_BY, POOL),),
+    ),
     GoogleResource(
         type_=POOL,
         path="projects/{project}/locations/{location}/clusters/{cluster}/nodePools/{name}",
@@ -146,7 +147,7 @@ RESOURCE_TYPES = (
             identity_needs_the_cluster,
             size_is_given_once,
             pods_per_node_are_possible,
-            hosts_stay_what_they_are,
+            machine_type_stays,
             slice_is_whole,
             pods_range_exists,
             addresses_are_left,

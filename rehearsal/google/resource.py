@@ -1,4 +1,4 @@
-"""What all Google resources share: their API is on, their name is free, they have ids, labels and a project."""
+"""A Google resource type as one row: its name, its API, its rules, what the server decides. The row does the rest."""
 
 from __future__ import annotations
 
@@ -6,35 +6,23 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rehearsal.cloud import Attributes
+from rehearsal.cloud import Attributes, Object
 from rehearsal.google import identity
+from rehearsal.google.errors import ApiError, already_exists, bad_request, forbidden, in_use, not_found, require
+from rehearsal.google.labels import labels_of
+from rehearsal.google.names import full_name, name_of, parse_import_id, place
 from rehearsal.terraform import planning
 from rehearsal.terraform.resource_type import Client, Refusal
 from rehearsal.terraform.schemas import Block
-from rehearsal.terraform.values import UNKNOWN, Unknown, is_known, known_part
+from rehearsal.terraform.values import UNKNOWN, Unknown, known_part, value_at
 from vocabulary.resource_types import provider_facts
 
 PROJECT = "project"
 SERVICE = "google_project_service"
-
-# https://registry.terraform.io/providers/hashicorp/google/6.50.0/docs/guides/provider_reference#attribution-label
-ATTRIBUTION = {"goog-terraform-provisioned": "true"}
-
-
-# The parts of a full name that may have slashes of their own.
-_WHOLE = ("role", "member", "name", "managed_folder", "service_account_id", "parent_connection")
-
-
-class ApiError(Exception):
-    """A Google API's answer that is not success. https://cloud.google.com/apis/design/errors"""
-
-    def __init__(self, code: int, message: str, reason: str = "") -> None:
-        super().__init__(message)
-        self.text = f"googleapi: Error {code}: {message}" + (f", {reason}" if reason else "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,10 +45,64 @@ class Change:
 
     @property
     def project(self) -> str:
-        return str(self.values.get("project") or self.client.settings.get("project") or "")
+        return place(self.client, self.values)["project"]
 
 
 Check = Callable[[Change], None]
+
+
+def matches(attribute: str, pattern: str, message: str, error: Callable[[str], ApiError] = bad_request) -> Check:
+    """A check that an attribute matches a regular expression; "{}" in the message is its value."""
+
+    def check(change: Change) -> None:
+        value = str(change.values[attribute])
+        require(re.fullmatch(pattern, value), message.replace("{}", value), error)
+
+    return check
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """An attribute that names another resource. As a check: if it is written, that resource exists.
+
+    attribute   its path through blocks: "node_config.service_account"
+    type_       the type of the resource that it names
+    path        the full name for a short one, with the place of the resource and {name} in it
+    default     the name where none is written
+    missing     the answer where no such resource exists, of its full name
+    """
+
+    attribute: str
+    type_: str
+    path: str = "{name}"
+    default: str = ""
+    missing: Callable[[str], ApiError] = lambda name: not_found(f"The resource '{name}' was not found")
+
+    def target(self, client: Client, values: Attributes) -> str:
+        """The full name of what the attribute names, "" where nothing is written."""
+        written = value_at(values, self.attribute) or self.default
+        return full_name(written, self.path, place(client, values)) if isinstance(written, str) and written else ""
+
+    def __call__(self, change: Change) -> None:
+        name = self.target(change.client, change.values)
+        require(not name or change.get(self.type_, name) is not None, name, self.missing)
+
+    def users(self, change: Change, *types: str) -> Iterator[Object]:
+        """Resources of these types that name the changed resource by this attribute."""
+        for type_ in types:
+            for item in change.client.cloud.find(type_):
+                if self.target(change.client, item.attributes) == change.name:
+                    yield item
+
+
+def unused(word: str, reference: Reference, *types: str) -> Check:
+    """A check that no resource of these types names the one that is to be deleted."""
+
+    def check(change: Change) -> None:
+        for user in reference.users(change, *types):
+            raise in_use(f"The {word} '{change.name}' is already being used by '{user.name}'")
+
+    return check
 
 
 def nothing(_: Change) -> Attributes:
@@ -69,7 +111,7 @@ def nothing(_: Change) -> Attributes:
 
 @dataclass(frozen=True, kw_only=True)
 class GoogleResource:
-    """A Google resource type, declared rather than programmed.
+    """A Google resource type.
 
     path         its full name, with {attribute} in it; also its Terraform id and the form that import takes. With
                  {number} in it the server gives the name, and the id in the state is what identifies it
@@ -81,9 +123,9 @@ class GoogleResource:
     state_only   attributes that the cloud does not have
     labels       the attribute that holds the labels
     merges       creating what exists already is no error (a member of a role, a service that is on)
-    exists       Google's words where it is one
-    gone         what else goes with it
-    stored       what the server keeps of what Terraform gave it, if that differs: a refresh finds it
+    exists       Google's words where it is one; "{name}" is the full name, "{last}" its last part
+    deleted      what the server deletes or keeps with it
+    stored       what the server keeps of what Terraform sent, where that differs: a refresh returns it
     replaced_by  attributes whose change forces replacement only sometimes (`CustomizeDiff`)
     """
 
@@ -99,27 +141,20 @@ class GoogleResource:
     labels: str = "labels"
     merges: bool = False
     exists: str = "The resource '{name}' already exists"
-    gone: Callable[[Change], None] = lambda _: None
-    stored: Callable[[Change, Attributes], Attributes] = lambda _change, given: given
+    deleted: Callable[[Change], None] = lambda _: None
+    stored: Callable[[Change, Attributes], Attributes] = lambda _change, sent: sent
     replaced_by: Callable[[Attributes, Attributes], list[planning.Path]] = lambda _prior, _planned: []
 
     def forces(self, prior: Attributes, planned: Attributes) -> list[planning.Path]:
         return self.replaced_by(prior, planned)
 
     def identity(self, client: Client, values: Attributes) -> str:
-        """The full name. A reference in it ("router": id or self link) counts with its last part."""
-        if "{number}" in self.path and isinstance(values.get("id"), str):
+        """The full name; of a resource that the server names, the id in the state, or a new number."""
+        if "{number}" not in self.path:
+            return name_of(client, self.path, values)
+        if isinstance(values.get("id"), str):
             return str(values["id"])
-        parts = {}
-        for part in re.findall(r"\{(\w+)\}", self.path):
-            if part == "number":
-                parts[part] = str(10**15 + client.cloud.next(self.type_))
-                continue
-            given = values.get(part)
-            if part in ("project", "region", "zone", "location") and (not given or isinstance(given, Unknown)):
-                given = client.settings.get("region" if part == "location" else part)
-            parts[part] = str(given) if part in _WHOLE else str(given or "").rsplit("/", 1)[-1]
-        return self.path.format_map(parts)
+        return name_of(client, self.path, values | {"number": 10**15 + client.cloud.next(self.type_)})
 
     def plan(self, client: Client, block: Block, prior: Attributes | None, planned: Attributes) -> Attributes:
         out = dict(planned)
@@ -127,21 +162,17 @@ class GoogleResource:
             if isinstance(out[name], Unknown):
                 out[name] = client.settings.get(name) or UNKNOWN
         if self.labels in out and "effective_labels" in block.attributes:
-            out.update(_labels(client, prior, out.get(self.labels)))
-        for name, value in self.known(client, out).items():
-            if isinstance(out.get(name), Unknown):
-                out[name] = value
-        return out
+            out.update(labels_of(client, prior, out.get(self.labels)))
+        known = self.known(client, out)
+        return out | {name: value for name, value in known.items() if isinstance(out.get(name), Unknown)}
 
     def read(self, client: Client, block: Block, state: Attributes) -> Attributes | None:
         try:
             may(client, self.type_, "read", state)
         except ApiError as error:
             raise Refusal(f"Error when reading or editing {self.word}: {error.text}") from error
-        found = client.cloud.get(self.type_, self.identity(client, state))
-        if found is None:
-            return None
-        return found | {name: state.get(name) for name in self._only_in_state(block)}
+        stored = client.cloud.get(self.type_, self.identity(client, state))
+        return None if stored is None else stored | {name: state.get(name) for name in self._only_in_state(block)}
 
     def create(self, client: Client, block: Block, planned: Attributes) -> Attributes:
         with client.cloud.transaction():
@@ -152,10 +183,8 @@ class GoogleResource:
         with client.cloud.transaction():
             change = Change(client=client, name=self.identity(client, prior), prior=prior, planned=planned)
             if client.cloud.get(self.type_, change.name) is None:
-                raise Refusal(
-                    f"Error updating {self.word}: googleapi: Error 404:"
-                    f" The resource '{change.name}' was not found, notFound"
-                )
+                error = not_found(f"The resource '{change.name}' was not found")
+                raise Refusal(f"Error updating {self.word}: {error.text}")
             return self._write(change, block, "updating")
 
     def delete(self, client: Client, block: Block, prior: Attributes) -> None:
@@ -171,26 +200,26 @@ class GoogleResource:
             except ApiError as error:
                 raise Refusal(f"Error deleting {self.word}: {error.text}") from error
             client.cloud.delete(self.type_, change.name)
-            self.gone(change)
+            self.deleted(change)
 
     def find(self, client: Client, id_: str) -> Attributes:
         if "{number}" in self.path:
             return {"id": id_}
-        parts = list(dict.fromkeys(re.findall(r"\{(\w+)\}", self.path)))
-        # A member of a role: the resource, the role, the member, and the title of a condition with spaces of its own.
-        is_member = self.merges and " " in id_
-        given = id_.split(" ")[:3] if is_member else id_.split("/")
-        whole = None if is_member else re.fullmatch(_pattern(self.path), id_)
-        if whole is not None:
-            found = whole.groupdict()
-        elif len(given) <= len(parts):
-            found = dict(zip(parts[-len(given) :], given, strict=True))
-        else:
+        if self.merges and " " in id_:
+            return self._find_member(client, id_)
+        parts = parse_import_id(self.path, id_)
+        if parts is None:
             raise Refusal(f"Import id {id_!r} doesn't match any of the accepted formats: [{self.path}]")
         # What only the state has is at its default after an import, as in the provider's own importers.
         defaults = {name: provider_facts(self.type_).defaults.get(name) for name in self.state_only}
-        values = {"id": id_, "project": client.settings.get("project"), **defaults, **found}
-        if is_member and client.cloud.get(self.type_, self.identity(client, values)) is None:
+        return {"id": id_, "project": client.settings.get("project"), **defaults, **parts}
+
+    def _find_member(self, client: Client, id_: str) -> Attributes:
+        """A member of a role: the resource, the role, the member, and the title of a condition, with spaces between."""
+        given = id_.split(" ")[:3]
+        names = list(dict.fromkeys(re.findall(r"\{(\w+)\}", self.path)))[-len(given) :]
+        values = {"id": id_, "project": client.settings.get("project"), **dict(zip(names, given, strict=True))}
+        if client.cloud.get(self.type_, self.identity(client, values)) is None:
             words = f'with role "{values["role"]}", member "{values["member"]}", and condition title ""'
             raise Refusal(f"Cannot find binding for {given[0]!r} {words}")
         return values
@@ -201,9 +230,7 @@ class GoogleResource:
             service_is_on(change, self.service)
             may(change.client, self.type_, "update" if change.prior else "create", change.values)
             if change.prior is None and not self.merges and cloud.get(self.type_, change.name) is not None:
-                raise ApiError(
-                    409, self.exists.format(name=change.name, last=change.name.rsplit("/", 1)[-1]), "alreadyExists"
-                )
+                raise already_exists(self.exists.format(name=change.name, last=change.name.rsplit("/", 1)[-1]))
             for check in self.checks:
                 check(change)
         except ApiError as error:
@@ -219,17 +246,36 @@ class GoogleResource:
         return [*self.state_only, *(["timeouts"] if "timeouts" in block.blocks else [])]
 
 
-def _pattern(path: str) -> str:
-    """A regular expression for the names that `path` makes."""
-    seen: set[str] = set()
+@dataclass(frozen=True, kw_only=True)
+class GoogleDataSource:
+    """A data source over one stored resource.
 
-    def group(match: re.Match[str]) -> str:
-        name = match.group(1)
-        text = f"(?P={name})" if name in seen else f"(?P<{name}>.+)"
-        seen.add(name)
-        return text
+    path    the full name, with attributes of the configuration in it
+    word    what the provider reads in errors: "Error reading Project: ..."
+    missing the provider's words where it does not exist; "{name}" is the full name
+    known   the attributes that the path and the answer take from the configuration in another form
+    answer  the attributes of the resource that the data source has; empty for all
+    """
 
-    return re.sub(r"\\\{(\w+)\\\}", group, re.escape(path))
+    type_: str
+    stored_as: str
+    path: str
+    word: str
+    missing: str = "{name} not found"
+    known: Callable[[Client, Attributes], Attributes] = lambda _client, _config: {}
+    answer: tuple[str, ...] = ()
+
+    def read(self, client: Client, config: Attributes) -> dict[str, Any]:
+        values = config | place(client, config) | self.known(client, config)
+        name = name_of(client, self.path, values)
+        try:
+            may(client, f"data.{self.type_}", "read", values)
+        except ApiError as error:
+            raise Refusal(f"{self.word.format(name=name)}: {error.text}") from error
+        stored = client.cloud.get(self.stored_as, name)
+        if stored is None:
+            raise Refusal(self.missing.format(name=name))
+        return config | {key: stored[key] for key in self.answer or stored} | {"id": name}
 
 
 def server_values(change: Change) -> Attributes:
@@ -257,13 +303,13 @@ def service_is_on(change: Change, service: str) -> None:
     https://cloud.google.com/service-usage/docs/enabled-service#api-not-enabled
     """
     project = change.project
-    found = change.get(PROJECT, f"projects/{project}")
-    if found is None:
-        raise ApiError(403, f"Permission denied on resource project {project}.", "forbidden")
+    stored = change.get(PROJECT, f"projects/{project}")
+    if stored is None:
+        raise forbidden(f"Permission denied on resource project {project}.")
     if change.get(SERVICE, f"projects/{project}/services/{service}") is None:
         raise ApiError(
             403,
-            f"{service} has not been used in project {found['number']} before or it is disabled. Enable it by visiting"
+            f"{service} has not been used in project {stored['number']} before or it is disabled. Enable it by visiting"
             f" https://console.developers.google.com/apis/api/{service}/overview?project={project} then retry.",
             "accessNotConfigured",
         )
@@ -274,43 +320,6 @@ def may(client: Client, type_: str, operation: str, values: Attributes) -> None:
 
     https://cloud.google.com/iam/docs/troubleshoot-access
     """
-    project = str(known_part(values).get("project") or client.settings.get("project") or "")
+    project = place(client, values)["project"]
     why = identity.refused(client.cloud, client.account, type_, operation, known_part(values), project=project)
-    if why:
-        raise ApiError(403, why, "forbidden")
-
-
-def _labels(client: Client, prior: Attributes | None, labels: Any) -> Attributes:
-    """Labels of the resource, of Terraform, and in effect.
-
-    https://registry.terraform.io/providers/hashicorp/google/6.50.0/docs/guides/provider_reference#default_labels
-    """
-    if not is_known(labels):
-        return {"terraform_labels": UNKNOWN, "effective_labels": UNKNOWN}
-    before = (prior or {}).get("effective_labels") or {}
-    ours = dict(client.settings.get("default_labels") or {})
-    wanted = client.settings.get("add_terraform_attribution_label") is not False
-    always = client.settings.get("terraform_attribution_label_addition_strategy") == "PROACTIVE"
-    if wanted and (prior is None or always or ATTRIBUTION.keys() <= before.keys()):
-        ours |= ATTRIBUTION
-    ours |= labels or {}
-    dropped = ((prior or {}).get("terraform_labels") or {}).keys() - ours.keys()
-    kept = {key: value for key, value in before.items() if key not in dropped}
-    return {"terraform_labels": ours, "effective_labels": kept | ours}
-
-
-def reference(value: Any, path: str, client: Client, **parts: str) -> str:
-    """The full name behind a reference: a self link, a full name, or a bare name to be put into `path`."""
-    text = re.sub(r"^https://[^/]+/(?:compute/)?v\d\w*/|^//[^/]+/", "", str(value or ""))
-    if text.startswith("projects/"):
-        return text
-    defaults = {key: str(client.settings.get(key) or "") for key in ("project", "region", "zone")}
-    return path.format_map(defaults | parts | {"name": text.rsplit("/", 1)[-1]})
-
-
-def one(values: Attributes | None, name: str) -> Attributes:
-    """The block `name`, of which there is at most one, or an empty one."""
-    found = (values or {}).get(name)
-    if isinstance(found, list):
-        return found[0] if found and isinstance(found[0], dict) else {}
-    return found if isinstance(found, dict) else {}
+    require(not why, why, forbidden)

@@ -1,53 +1,50 @@
-"""Buckets, what is in them, and who may."""
+"""Buckets, and who may use them."""
 
 from __future__ import annotations
 
 import re
 
 from rehearsal.cloud import Attributes
+from rehearsal.google.errors import invalid, not_found, require
 from rehearsal.google.iam import MEMBER_CHECKS, member_resource
-from rehearsal.google.resource import ApiError, Change, GoogleResource, one
+from rehearsal.google.resource import Change, GoogleResource, Reference, matches
 from rehearsal.terraform.resource_type import Refusal
+from rehearsal.terraform.values import value_at
 
 STORAGE = "storage.googleapis.com"
 BUCKET = "google_storage_bucket"
-FOLDER = "google_storage_managed_folder"
 
 PROTECTED_BUCKET = "Error trying to delete bucket {} containing objects without `force_destroy` set to true"
 
 
 def bucket_name_is_valid(change: Change) -> None:
-    """3 to 63 lower-case letters, digits, dashes, underscores; never "google".
+    """3 to 63 lower-case letters, digits, dashes, underscores, or several such parts with dots; never "google".
 
     https://cloud.google.com/storage/docs/buckets#naming
     """
     name = str(change.values["name"])
-    parts = name.split(".")
-    good = re.fullmatch(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]", name) and all(0 < len(part) <= 63 for part in parts)
-    if not good or name.startswith("goog") or "google" in name or re.fullmatch(r"[\d.]+", name):
-        raise ApiError(400, f"Invalid bucket name: '{name}'", "invalid")
-
-
-def bucket_location_is_given(change: Change) -> None:
-    """A region, dual region or multi-region. https://cloud.google.com/storage/docs/locations"""
-    location = str(change.values["location"]).lower()
-    if not re.fullmatch(r"[a-z]+-[a-z]+\d+|us|eu|asia|nam4|eur[457]|asia1", location):
-        raise ApiError(400, f"The specified location constraint is not valid: '{change.values['location']}'", "invalid")
+    characters = re.fullmatch(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]", name) and not re.fullmatch(r"[\d.]+", name)
+    lengths = all(0 < len(part) <= 63 for part in name.split("."))
+    reserved = name.startswith("goog") or "google" in name
+    require(characters and lengths and not reserved, f"Invalid bucket name: '{name}'", invalid)
 
 
 def hierarchical_namespace_fits(change: Change) -> None:
-    """Folders need uniform access and exclude versions, retention and soft links to them.
+    """Folders need uniform access and exclude versions and retention.
 
     https://cloud.google.com/storage/docs/hns-overview#limitations
     """
     values = change.values
-    if not one(values, "hierarchical_namespace").get("enabled"):
+    if not value_at(values, "hierarchical_namespace.enabled"):
         return
-    if values.get("uniform_bucket_level_access") is not True:
-        raise ApiError(400, "Hierarchical namespace requires uniform bucket-level access.", "invalid")
-    for block, word in (("versioning", "object versioning"), ("retention_policy", "a bucket retention policy")):
-        if one(values, block).get("enabled" if block == "versioning" else "retention_period"):
-            raise ApiError(400, f"Hierarchical namespace buckets do not support {word}.", "invalid")
+    uniform = values.get("uniform_bucket_level_access") is True
+    require(uniform, "Hierarchical namespace requires uniform bucket-level access.", invalid)
+    for attribute, word in (
+        ("versioning.enabled", "object versioning"),
+        ("retention_policy.retention_period", "a bucket retention policy"),
+    ):
+        absent = not value_at(values, attribute)
+        require(absent, f"Hierarchical namespace buckets do not support {word}.", invalid)
 
 
 def bucket_is_empty(change: Change) -> None:
@@ -55,43 +52,18 @@ def bucket_is_empty(change: Change) -> None:
 
     https://registry.terraform.io/providers/hashicorp/google/6.50.0/docs/resources/storage_bucket#force_destroy
     """
-    name = change.name
-    cloud = change.client.cloud
-    if not cloud.blobs(name, generations=True) and not cloud.find("google_storage_bucket_object", prefix=f"{name}/"):
-        return
-    if (change.prior or {}).get("force_destroy") is not True:
-        raise Refusal(PROTECTED_BUCKET.format(name))
+    forced = (change.prior or {}).get("force_destroy") is True
+    if not forced and change.client.cloud.blobs(change.name, generations=True):
+        raise Refusal(PROTECTED_BUCKET.format(change.name))
 
 
-def empty(change: Change) -> None:
-    """What is in a bucket goes with it."""
+def delete_contents(change: Change) -> None:
+    """What is in a bucket, and who may use it, is deleted with it."""
     cloud = change.client.cloud
     for blob in cloud.blobs(change.name, generations=True):
         cloud.delete_blob(blob.bucket, blob.name, keep_old=False, generation=blob.generation)
-    for kind in ("google_storage_bucket_object", FOLDER, "google_storage_bucket_iam_member"):
-        for item in cloud.find(kind, prefix=f"{change.name}/"):
-            cloud.delete(kind, item.name)
-
-
-def bucket_exists(change: Change) -> None:
-    """https://cloud.google.com/storage/docs/json_api/v1/status-codes#404-not-found"""
-    name = str(change.values["bucket"]).removeprefix("b/")
-    if change.get(BUCKET, name) is None:
-        raise ApiError(404, "The specified bucket does not exist.", "notFound")
-
-
-def folder_exists(change: Change) -> None:
-    """https://cloud.google.com/storage/docs/managed-folders"""
-    name = f"{change.values['bucket']}/managedFolders/{str(change.values['managed_folder']).strip('/')}"
-    if change.get(FOLDER, name) is None:
-        raise ApiError(404, f"The specified managed folder does not exist: {name}", "notFound")
-
-
-def folders_need_uniform_access(change: Change) -> None:
-    """https://cloud.google.com/storage/docs/managed-folders#limitations"""
-    bucket = change.get(BUCKET, str(change.values["bucket"])) or {}
-    if bucket.get("uniform_bucket_level_access") is not True:
-        raise ApiError(400, "Managed folders require uniform bucket-level access.", "invalid")
+    for member in cloud.find("google_storage_bucket_iam_member", prefix=f"{change.name}/"):
+        cloud.delete(member.kind, member.name)
 
 
 def bucket_values(change: Change) -> Attributes:
@@ -117,41 +89,35 @@ RESOURCE_TYPES = (
         word="bucket",
         service=STORAGE,
         exists="The requested bucket name is not available. The bucket namespace is shared by all users of the system.",
-        checks=(bucket_name_is_valid, bucket_location_is_given, hierarchical_namespace_fits),
+        checks=(
+            bucket_name_is_valid,
+            # A region, dual region or multi-region. https://cloud.google.com/storage/docs/locations
+            matches(
+                "location",
+                r"(?i)[a-z]+-[a-z]+\d+|us|eu|asia|nam4|eur[457]|asia1",
+                "The specified location constraint is not valid: '{}'",
+                invalid,
+            ),
+            hierarchical_namespace_fits,
+        ),
         removal=(bucket_is_empty,),
         computed=bucket_values,
         state_only=("force_destroy",),
-        gone=empty,
-    ),
-    GoogleResource(
-        type_="google_storage_bucket_object",
-        path="{bucket}/{name}",
-        word="object",
-        service=STORAGE,
-        checks=(bucket_exists,),
-        merges=True,
-        state_only=("source", "detect_md5hash", "source_md5hash"),
-    ),
-    GoogleResource(
-        type_=FOLDER,
-        path="{bucket}/managedFolders/{name}",
-        word="ManagedFolder",
-        service=STORAGE,
-        checks=(bucket_exists, folders_need_uniform_access),
-        state_only=("force_destroy",),
+        deleted=delete_contents,
     ),
     member_resource(
         "google_storage_bucket_iam_member",
         "{bucket}/{role}/{member}",
         word="Storage Bucket",
         service=STORAGE,
-        checks=(bucket_exists, *MEMBER_CHECKS),
-    ),
-    member_resource(
-        "google_storage_managed_folder_iam_member",
-        "{bucket}/{managed_folder}/{role}/{member}",
-        word="Storage ManagedFolder",
-        service=STORAGE,
-        checks=(bucket_exists, folder_exists, *MEMBER_CHECKS),
+        checks=(
+            # https://cloud.google.com/storage/docs/json_api/v1/status-codes#404-not-found
+            Reference(
+                attribute="bucket",
+                type_=BUCKET,
+                missing=lambda _: not_found("The specified bucket does not exist."),
+            ),
+            *MEMBER_CHECKS,
+        ),
     ),
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rehearsal.cloud import Cloud
-from rehearsal.google.resource import one
 from rehearsal.google.tpu import SHAPES, topology_of
+from rehearsal.terraform.values import block_at, value_at
 
 POOL = "google_container_node_pool"
 
@@ -36,7 +36,7 @@ def nodes(cloud: Cloud, cluster: str) -> list[Nodes]:
     """Pool by pool, by name."""
     found = []
     for item in sorted(cloud.find(POOL, prefix=f"{cluster}/nodePools/"), key=lambda item: item.name):
-        config = one(item.attributes, "node_config")
+        config = block_at(item.attributes, "node_config")
         pool = item.name.rsplit("/", 1)[-1]
         machine = str(config.get("machine_type"))
         shape = SHAPES.get(machine)
@@ -49,7 +49,7 @@ def nodes(cloud: Cloud, cluster: str) -> list[Nodes]:
             Nodes(
                 pool=pool,
                 count=int(
-                    item.attributes.get("node_count") or one(item.attributes, "autoscaling").get("max_node_count") or 0
+                    item.attributes.get("node_count") or value_at(item.attributes, "autoscaling.max_node_count") or 0
                 ),
                 zone=", ".join(item.attributes.get("node_locations") or []),
                 machine_type=machine,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from rehearsal.cloud import Attributes
-from rehearsal.google.gke import CLUSTER, dns_endpoint, region_of
+from rehearsal.google.gke import dns_endpoint
 from rehearsal.google.identity import account_of, expired
-from rehearsal.google.resource import one
+from rehearsal.google.names import region_of
+from rehearsal.google.network import CLUSTER
 from rehearsal.kubernetes.api import Api
 from rehearsal.kubernetes.cluster_access import api_of
 from rehearsal.terraform.resource_type import Client, Refusal
-from rehearsal.terraform.values import Unknown
+from rehearsal.terraform.values import Unknown, block_at
 
 UNAUTHORIZED = "Unauthorized"
 _PLUGIN_API = "client.authentication.k8s.io/v1beta1"
@@ -20,14 +21,14 @@ def cluster_api(client: Client, settings: Attributes) -> Api:
 
     A provider without a host talks to localhost, which is how a missing cluster shows in practice.
     """
-    host, token, plugin = settings.get("host"), settings.get("token"), one(settings, "exec")
+    host, token, plugin = settings.get("host"), settings.get("token"), block_at(settings, "exec")
     if isinstance(host, Unknown) or isinstance(token, Unknown):
         raise Refusal("cannot create REST client: no client config", "The provider's host is known only after apply.")
     if not host:
         raise Refusal('Get "http://localhost/api": dial tcp [::1]:80: connect: connection refused')
     name = str(host).removeprefix("https://").rstrip("/")
     for item in client.cloud.find(CLUSTER):
-        if name == dns_endpoint(item.name, region_of(item.attributes)):
+        if name == dns_endpoint(item.name, region_of(item.attributes.get("location"))):
             _dns_endpoint_is_open(item.attributes, str(host))
         elif name != item.attributes.get("endpoint"):
             continue
@@ -60,6 +61,6 @@ def _account_of_plugin(client: Client, plugin: Attributes, host: str) -> str:
 
 def _dns_endpoint_is_open(cluster: Attributes, host: str) -> None:
     """https://cloud.google.com/kubernetes-engine/docs/how-to/latest/network-isolation#dns-based-endpoint"""
-    config = one(one(cluster, "control_plane_endpoints_config"), "dns_endpoint_config")
+    config = block_at(cluster, "control_plane_endpoints_config.dns_endpoint_config")
     if config.get("allow_external_traffic") is not True:
         raise Refusal(f'Get "{host}/api": Forbidden: external traffic is not allowed to this DNS endpoint')

@@ -12,7 +12,7 @@ from typing import Any
 
 from rehearsal.cloud import Cloud
 from rehearsal.google import identity
-from rehearsal.google.resource import one
+from rehearsal.terraform.values import block_at, value_at
 
 POOL = "google_container_node_pool"
 _USE = "serviceusage.services.use"
@@ -27,9 +27,9 @@ def refused(cloud: Cloud, cluster: str, body: Mapping[str, Any]) -> tuple[str, .
     project = cluster.split("/")[1]
     found = []
     for item in sorted(cloud.find(POOL, prefix=f"{cluster}/nodePools/"), key=lambda item: item.name):
-        config = one(item.attributes, "node_config")
+        config = block_at(item.attributes, "node_config")
         account = str(config.get("service_account") or "").rpartition("/")[2]
-        if not images or one(config, "gcfs_config").get("enabled") is not True:
+        if not images or value_at(config, "gcfs_config.enabled") is not True:
             continue
         if why := identity.denied(cloud, account, _USE, f"projects/{project}", project=project):
             pool = item.name.rpartition("/")[2]

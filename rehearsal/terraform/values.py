@@ -149,3 +149,17 @@ def empty(type_: CtyType) -> Value:
     if type_[0] == "object":
         return {name: empty(inner) for name, inner in type_[1].items()}
     return {} if type_[0] == "map" else []
+
+
+def block_at(values: Value, path: str) -> dict[str, Value]:
+    """The block at a dotted path of blocks of which there is at most one each; empty where none is written."""
+    for name in path.split("."):
+        inner = values.get(name) if isinstance(values, dict) else None
+        values = inner[0] if isinstance(inner, list) and inner else inner
+    return values if isinstance(values, dict) else {}
+
+
+def value_at(values: Value, path: str) -> Value:
+    """The attribute at a dotted path through such blocks, None where it is not written."""
+    blocks, _, name = path.rpartition(".")
+    return (block_at(values, blocks) if blocks else values).get(name)

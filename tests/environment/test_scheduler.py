@@ -6,7 +6,7 @@ import pytest
 
 from environment.scheduler import REGIONS, scheduler_region
 from environment.tpu import ZONES
-from rehearsal.cloudbuild.resources import SCHEDULER_REGIONS
+from rehearsal.google.locations import SCHEDULER_REGIONS
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from typing import Any
 from rehearsal import http_server
 from rehearsal.cloud import Cloud
 from rehearsal.google.identity import token_of
-from rehearsal.google.project import make_project
+from rehearsal.google.project import create_project
 from rehearsal.serve import answers, provider, schemas_of
 from rehearsal.terraform import planning, values
 from rehearsal.terraform.provider import Provider, Schemas
@@ -71,7 +71,7 @@ class FakeCloud:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.cloud = Cloud(self.folder / "cloud.db")
         if not self.cloud.count():
-            make_project(self.cloud, self.project, number=self.number, services=list(self.services))
+            create_project(self.cloud, self.project, number=self.number, services=list(self.services))
         self._web: ThreadingHTTPServer | None = None
         self._place = Place(folder=self.folder)
         self.providers: dict[str, Provider] = {}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import environment
 from environment.kubernetes.nodes import node_objects
 from rehearsal.google.node_pools import GOOGLES_LABELS
-from rehearsal.google.resource import one
 from rehearsal.kubernetes.nodes import POOL, nodes
+from rehearsal.terraform.values import value_at
 from tests.rehearsal.conftest import FLEET
 from tests.rehearsal.fake import FakeCloud
 from tests.synthesis import HERE
@@ -26,4 +26,4 @@ def test_every_node_pool_has_the_labels_that_are_told_of_it(fleet: FakeCloud) ->
         there = {POOL_LABEL: name, ZONE_LABEL: made[name].zone, MACHINE_LABEL: made[name].machine_type}
         assert labels.items() >= there.items()
         pool = fleet.cloud.get(POOL, f"{cluster.name}/nodePools/{name}") or {}
-        assert (labels.get(SPOT_LABEL) == "true") == bool(one(pool, "node_config").get("spot"))
+        assert (labels.get(SPOT_LABEL) == "true") == bool(value_at(pool, "node_config.spot"))

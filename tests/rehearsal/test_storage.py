@@ -61,25 +61,6 @@ def test_a_member_of_a_bucket_needs_the_bucket(deployed: FakeCloud) -> None:
         deployed.make("google_storage_bucket_iam_member.two", like=MEMBER, bucket="nowhere")
 
 
-def test_an_object_needs_its_bucket(empty: FakeCloud) -> None:
-    with pytest.raises(Refusal, match="404: The specified bucket does not exist"):
-        empty.make("google_storage_bucket_object.o", bucket="nowhere", name="a/b", content="x")
-
-
-def test_a_managed_folder_needs_uniform_access_and_its_member_the_folder(empty: FakeCloud) -> None:
-    empty.make("google_storage_bucket.b", name="some-data", location="us-east5")
-    with pytest.raises(Refusal, match="Managed folders require uniform bucket-level access"):
-        empty.make("google_storage_managed_folder.f", bucket="some-data", name="team/")
-    with pytest.raises(Refusal, match="The specified managed folder does not exist: some-data/managedFolders/team"):
-        empty.make(
-            "google_storage_managed_folder_iam_member.m",
-            bucket="some-data",
-            managed_folder="team/",
-            role="roles/storage.objectUser",
-            member="user:a@example.com",
-        )
-
-
 def test_drift_of_a_bucket_is_planned_back(deployed: FakeCloud) -> None:
     deployed.cloud.change(
         "google_storage_bucket", NAME, lambda values: values.update(public_access_prevention="inherited")
