@@ -1,4 +1,8 @@
-"""Every resource type and data source that is supported, by provider."""
+"""Every resource type and data source that the fake providers have, by provider.
+
+A Google type that vocabulary/resource_types describes and that has no rules here is created, read, updated, deleted and
+imported by what is described of it.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +10,26 @@ from collections.abc import Mapping
 
 from rehearsal.cloudbuild import resources
 from rehearsal.google import gke, iam, network, node_pools, project, services, storage
+from rehearsal.google.resource import GoogleResource
 from rehearsal.kubernetes import helm, typed_resources
 from rehearsal.terraform.resource_type import DataSource, ResourceType
+from vocabulary.resource_types import all_types
 
-_GOOGLE: tuple[ResourceType, ...] = (
-    *network.RESOURCE_TYPES,
-    *project.RESOURCE_TYPES,
-    *iam.RESOURCE_TYPES,
-    *storage.RESOURCE_TYPES,
-    *gke.RESOURCE_TYPES,
-    *node_pools.RESOURCE_TYPES,
-    *services.RESOURCE_TYPES,
-    *resources.RESOURCE_TYPES,
-)
-
-_KUBERNETES: tuple[ResourceType, ...] = typed_resources.RESOURCE_TYPES
+_WITH_RULES = [
+    resource
+    for module in (network, project, iam, storage, gke, node_pools, services, resources)
+    for resource in module.RESOURCE_TYPES
+]
+_GOOGLE: dict[str, ResourceType] = {
+    type_: iam.member_resource(type_) if type_.endswith("_iam_member") else GoogleResource(type_=type_)
+    for type_ in all_types()
+    if type_.startswith("google_")
+}
 
 RESOURCE_TYPES: Mapping[str, Mapping[str, ResourceType]] = {
-    "google": {kind.type_: kind for kind in _GOOGLE},
-    "kubernetes": {kind.type_: kind for kind in _KUBERNETES},
-    "helm": {kind.type_: kind for kind in helm.RESOURCE_TYPES},
+    "google": _GOOGLE | {resource.type_: resource for resource in _WITH_RULES},
+    "kubernetes": {resource.type_: resource for resource in typed_resources.RESOURCE_TYPES},
+    "helm": {resource.type_: resource for resource in helm.RESOURCE_TYPES},
 }
 DATA_SOURCES: Mapping[str, Mapping[str, DataSource]] = {
     "google": {source.type_: source for source in (*project.DATA_SOURCES, *iam.DATA_SOURCES, *gke.DATA_SOURCES)},

@@ -6,13 +6,10 @@ import re
 
 from rehearsal.cloud import Attributes, Cloud
 from rehearsal.google.errors import already_exists, bad_request, forbidden, not_found, require
-from rehearsal.google.iam import ACCOUNT, ACCOUNT_PATH
+from rehearsal.google.iam import ACCOUNT, ACCOUNT_BY_EMAIL
 from rehearsal.google.locations import SCHEDULER_REGIONS
 from rehearsal.google.resource import Change, GoogleResource, Reference
 from rehearsal.terraform.values import block_at, value_at
-
-BUILD = "cloudbuild.googleapis.com"
-SCHEDULER = "cloudscheduler.googleapis.com"
 
 TRIGGER = "google_cloudbuild_trigger"
 CONNECTION = "google_cloudbuildv2_connection"
@@ -140,9 +137,6 @@ def schedule_is_cron(change: Change) -> None:
 RESOURCE_TYPES = (
     GoogleResource(
         type_=TRIGGER,
-        path="projects/{project}/locations/{location}/triggers/{number}",
-        word="Trigger",
-        service=BUILD,
         checks=(
             trigger_name_is_free,
             trigger_has_a_source,
@@ -161,10 +155,6 @@ RESOURCE_TYPES = (
     ),
     GoogleResource(
         type_="google_cloud_scheduler_job",
-        path="projects/{project}/locations/{region}/jobs/{name}",
-        word="Job",
-        service=SCHEDULER,
-        exists="Job {name} already exists.",
         checks=(
             location_has_scheduler,
             schedule_is_cron,
@@ -172,7 +162,7 @@ RESOURCE_TYPES = (
             Reference(
                 attribute="http_target.oauth_token.service_account_email",
                 type_=ACCOUNT,
-                path=ACCOUNT_PATH,
+                template=ACCOUNT_BY_EMAIL,
                 missing=lambda name: not_found(f"service account {name.rpartition('/')[2]} was not found"),
             ),
         ),

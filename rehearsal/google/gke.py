@@ -10,18 +10,16 @@ from ipaddress import IPv4Network
 
 from rehearsal.cloud import Attributes
 from rehearsal.google.errors import not_found, require
-from rehearsal.google.iam import ACCOUNT, ACCOUNT_PATH
+from rehearsal.google.iam import ACCOUNT, ACCOUNT_BY_EMAIL
 from rehearsal.google.locations import region_exists, version_exists, zones_exist
 from rehearsal.google.names import region_of
 from rehearsal.google.network import CLUSTER, IN_NETWORK, IN_SUBNET, SUBNET, ranges_of
 from rehearsal.google.resource import Change, GoogleDataSource, GoogleResource, matches
 from rehearsal.terraform.resource_type import Refusal
 from rehearsal.terraform.values import block_at, value_at
+from vocabulary.resource_types import facts_of
 
-GKE = "container.googleapis.com"
 POOL = "google_container_node_pool"
-
-CLUSTER_PATH = "projects/{project}/locations/{location}/clusters/{name}"
 
 # What this version of GKE would be; any other that is asked for is taken as it is.
 VERSION = "1.34.1-gke.1829001"
@@ -96,7 +94,7 @@ def nodes_account_exists(change: Change) -> None:
     https://cloud.google.com/kubernetes-engine/docs/how-to/service-accounts
     """
     email = str(value_at(change.values, "node_config.service_account") or "default")
-    exists = change.get(ACCOUNT, ACCOUNT_PATH.format(project=change.project, name=email)) is not None
+    exists = change.get(ACCOUNT, ACCOUNT_BY_EMAIL.format(project=change.project, email=email)) is not None
     require(exists or email == "default", f'Service account "{email}" does not exist.')
 
 
@@ -220,10 +218,6 @@ def cluster_values(change: Change) -> Attributes:
 RESOURCE_TYPES = (
     GoogleResource(
         type_=CLUSTER,
-        path=CLUSTER_PATH,
-        word="cluster",
-        service=GKE,
-        exists="Already exists: {name}.",
         checks=(
             name_is_valid,
             region_exists,
@@ -249,4 +243,6 @@ RESOURCE_TYPES = (
         deleted=delete_contents,
     ),
 )
-DATA_SOURCES = (GoogleDataSource(type_=CLUSTER, stored_as=CLUSTER, path=CLUSTER_PATH, word="Error reading cluster"),)
+DATA_SOURCES = (
+    GoogleDataSource(type_=CLUSTER, stored_as=CLUSTER, template=facts_of(CLUSTER).name, noun="Error reading cluster"),
+)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
 
 from rehearsal.cloud import Attributes
 from rehearsal.google import conditions, identity
 from rehearsal.google.errors import bad_request, not_found, require
 from rehearsal.google.names import place
-from rehearsal.google.project import RESOURCE_MANAGER
 from rehearsal.google.resource import (
     PROJECT,
     Change,
@@ -23,13 +21,11 @@ from rehearsal.google.resource import (
 from rehearsal.terraform.resource_type import Client
 from rehearsal.terraform.values import Unknown, value_at
 
-IAM = "iam.googleapis.com"
 ACCOUNT = "google_service_account"
 ROLE = identity.ROLE
 CLUSTER = "google_container_cluster"
 
-# Of an account by its email.
-ACCOUNT_PATH = "projects/{project}/serviceAccounts/{name}"
+ACCOUNT_BY_EMAIL = "projects/{project}/serviceAccounts/{email}"
 
 # https://cloud.google.com/iam/docs/principal-identifiers
 _MEMBER = (
@@ -82,7 +78,7 @@ def member_account_exists(change: Change) -> None:
     email, project = match.groups()
     if change.get(PROJECT, f"projects/{project}") is None or project.startswith("gcp-sa-"):
         return  # an agent of Google's, or another project's: the rehearsal has only this one
-    exists = change.get(ACCOUNT, ACCOUNT_PATH.format(project=project, name=email)) is not None
+    exists = change.get(ACCOUNT, ACCOUNT_BY_EMAIL.format(project=project, email=email)) is not None
     require(exists, f"Service account {email} does not exist.")
 
 
@@ -148,22 +144,14 @@ MEMBER_CHECKS: tuple[Check, ...] = (
 )
 
 
-def member_resource(
-    type_: str, path: str, *, word: str, service: str, checks: Sequence[Check] = MEMBER_CHECKS
-) -> GoogleResource:
-    """A `*_iam_member`: adding a member again is no error, and everything about it forces replacement."""
-    return GoogleResource(
-        type_=type_, path=path, word=f"IAM policy for {word}", service=service, checks=checks, merges=True
-    )
+def member_resource(type_: str, *checks: Check) -> GoogleResource:
+    """A `*_iam_member` with checks besides those of all: adding a member again is no error."""
+    return GoogleResource(type_=type_, checks=(*checks, *MEMBER_CHECKS), merges=True)
 
 
 RESOURCE_TYPES = (
     GoogleResource(
         type_=ACCOUNT,
-        path="projects/{project}/serviceAccounts/{account_id}@{project}.iam.gserviceaccount.com",
-        word="service account",
-        service=IAM,
-        exists="Service account {last} already exists within project.",
         checks=(
             # https://cloud.google.com/iam/docs/service-accounts-create
             matches(
@@ -179,9 +167,6 @@ RESOURCE_TYPES = (
     ),
     GoogleResource(
         type_=ROLE,
-        path="projects/{project}/roles/{role_id}",
-        word="the custom project role",
-        service=IAM,
         checks=(
             # https://cloud.google.com/iam/docs/creating-custom-roles
             matches(
@@ -195,29 +180,17 @@ RESOURCE_TYPES = (
     ),
     member_resource(
         "google_project_iam_member",
-        "{project}/{role}/{member}",
-        word="project",
-        service=RESOURCE_MANAGER,
-        checks=(
-            *MEMBER_CHECKS,
-            # Legacy roles of buckets and objects cannot be granted on a project.
-            # https://cloud.google.com/storage/docs/access-control/iam-roles#legacy-roles
-            matches("role", r"(?!roles/storage\.legacy(?:Bucket|Object)).*", _UNSUPPORTED),
-        ),
+        # Legacy roles of buckets and objects cannot be granted on a project.
+        # https://cloud.google.com/storage/docs/access-control/iam-roles#legacy-roles
+        matches("role", r"(?!roles/storage\.legacy(?:Bucket|Object)).*", _UNSUPPORTED),
     ),
     member_resource(
         "google_service_account_iam_member",
-        "{service_account_id}/{role}/{member}",
-        word="service account",
-        service=IAM,
-        checks=(
-            # https://cloud.google.com/iam/docs/manage-access-service-accounts
-            Reference(
-                attribute="service_account_id",
-                type_=ACCOUNT,
-                missing=lambda name: not_found(f"Unknown service account: {name}"),
-            ),
-            *MEMBER_CHECKS,
+        # https://cloud.google.com/iam/docs/manage-access-service-accounts
+        Reference(
+            attribute="service_account_id",
+            type_=ACCOUNT,
+            missing=lambda name: not_found(f"Unknown service account: {name}"),
         ),
     ),
 )
@@ -233,8 +206,8 @@ DATA_SOURCES = (
     GoogleDataSource(
         type_=ACCOUNT,
         stored_as=ACCOUNT,
-        path="projects/{project}/serviceAccounts/{account_id}",
-        word='Error when reading or editing Service Account "{name}"',
+        template="projects/{project}/serviceAccounts/{account_id}",
+        noun='Error when reading or editing Service Account "{name}"',
         known=_account_of_data_source,
         answer=("name", "email", "unique_id", "member", "display_name", "disabled"),
     ),

@@ -1,6 +1,6 @@
-"""Full names of Google resources: made of a resource's attributes, read from a reference or an import id.
+"""Full names of Google resources: where a resource is, what a reference names, what an import id says.
 
-A path is a full name with {attribute} in it: "projects/{project}/global/networks/{name}".
+A template of a full name has {attribute} in it; vocabulary/resource_types has one of each type.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from rehearsal.terraform.values import Unknown
 
 _PLACE = ("project", "region", "location", "zone")
 
-# Parts of a full name that may have slashes of their own. Any other reference counts with its last part.
-_WITH_SLASHES = ("role", "member", "name", "service_account_id")
+_ATTRIBUTE = r"\{([\w.]+)(?::last)?\}"
 
 
 def region_of(location: object) -> str:
@@ -32,40 +31,33 @@ def place(client: Client, values: Attributes) -> dict[str, str]:
     return {**settings, "location": region, **given, "region": region}
 
 
-def name_of(client: Client, path: str, values: Attributes) -> str:
-    """The full name of a resource with these attributes."""
-    here = place(client, values)
-    parts = {}
-    for part in re.findall(r"\{(\w+)\}", path):
-        value = str(values.get(part) or "")
-        parts[part] = here[part] if part in _PLACE else value if part in _WITH_SLASHES else value.rpartition("/")[2]
-    return path.format_map(parts)
+def full_name(reference: str, template: str, here: dict[str, str]) -> str:
+    """What `reference` names: a self link, a full name, or a short name, the last attribute of `template`."""
+    text = re.sub(r"^https://[^/]+/(?:compute/)?v\d\w*/|^//[^/]+/", "", reference)
+    if text.startswith("projects/"):
+        return text
+    short = text.rpartition("/")[2]
+    return re.sub(r"\{[^{}]+\}$", short, template).format_map(here)
 
 
-def full_name(reference: object, path: str, here: dict[str, str]) -> str:
-    """What `reference` names: a self link, a full name, or a short name, which is put into `path`."""
-    text = re.sub(r"^https://[^/]+/(?:compute/)?v\d\w*/|^//[^/]+/", "", str(reference or ""))
-    return text if text.startswith("projects/") else path.format_map(here | {"name": text.rpartition("/")[2]})
-
-
-def parse_import_id(path: str, id_: str) -> dict[str, Any] | None:
+def parse_import_id(template: str, id_: str) -> dict[str, Any] | None:
     """The attributes in an import id: a full name, or its last parts with slashes between; None if it is neither."""
-    parts = list(dict.fromkeys(re.findall(r"\{(\w+)\}", path)))
-    whole = re.fullmatch(_pattern(path), id_)
+    parts = attributes_of(template)
+    whole = re.fullmatch(_pattern(template), id_)
     if whole is not None:
         return whole.groupdict()
     given = id_.split("/")
     return dict(zip(parts[-len(given) :], given, strict=True)) if len(given) <= len(parts) else None
 
 
-def _pattern(path: str) -> str:
-    """A regular expression of the full names that `path` stands for."""
-    seen: set[str] = set()
+def attributes_of(template: str) -> list[str]:
+    """The attributes in a template, each once."""
+    return list(dict.fromkeys(re.findall(_ATTRIBUTE, template)))
 
-    def group(match: re.Match[str]) -> str:
-        name = match.group(1)
-        text = f"(?P={name})" if name in seen else f"(?P<{name}>.+)"
-        seen.add(name)
-        return text
 
-    return re.sub(r"\\\{(\w+)\\\}", group, re.escape(path))
+def _pattern(template: str) -> str:
+    """A regular expression of the full names that `template` stands for."""
+    literals = [re.escape(text) for text in re.split(_ATTRIBUTE, template)[::2]]
+    names = re.findall(_ATTRIBUTE, template)
+    groups = [f"(?P={name})" if name in names[:at] else f"(?P<{name}>.+)" for at, name in enumerate(names)]
+    return "".join(literal + group for literal, group in zip(literals, [*groups, ""], strict=True))

@@ -13,7 +13,6 @@ from rehearsal.google.resource import Change, GoogleResource, Reference, matches
 from rehearsal.terraform.planning import Path
 from rehearsal.terraform.values import value_at
 
-COMPUTE = "compute.googleapis.com"
 NETWORK = "google_compute_network"
 SUBNET = "google_compute_subnetwork"
 ROUTER = "google_compute_router"
@@ -21,18 +20,9 @@ NAT = "google_compute_router_nat"
 FIREWALL = "google_compute_firewall"
 CLUSTER = "google_container_cluster"
 
-ROUTER_PATH = "projects/{project}/regions/{region}/routers/{name}"
-
-IN_NETWORK = Reference(
-    attribute="network", type_=NETWORK, path="projects/{project}/global/networks/{name}", default="default"
-)
-IN_SUBNET = Reference(
-    attribute="subnetwork",
-    type_=SUBNET,
-    path="projects/{project}/regions/{region}/subnetworks/{name}",
-    default="default",
-)
-OF_ROUTER = Reference(attribute="router", type_=ROUTER, path=ROUTER_PATH)
+IN_NETWORK = Reference(attribute="network", type_=NETWORK, default="default")
+IN_SUBNET = Reference(attribute="subnetwork", type_=SUBNET, default="default")
+OF_ROUTER = Reference(attribute="router", type_=ROUTER)
 
 # RFC 1035: a lower-case letter, then letters, digits and dashes, 63 at most.
 # https://cloud.google.com/compute/docs/naming-resources
@@ -191,9 +181,6 @@ def subnet_values(change: Change) -> Attributes:
 RESOURCE_TYPES = (
     GoogleResource(
         type_=NETWORK,
-        path=IN_NETWORK.path,
-        word="Network",
-        service=COMPUTE,
         checks=(name_is_valid, mtu_is_valid),
         # https://cloud.google.com/vpc/docs/create-modify-vpc-networks#deleting_a_network
         removal=(unused("network resource", IN_NETWORK, SUBNET, ROUTER, FIREWALL, CLUSTER),),
@@ -202,9 +189,6 @@ RESOURCE_TYPES = (
     ),
     GoogleResource(
         type_=SUBNET,
-        path=IN_SUBNET.path,
-        word="Subnetwork",
-        service=COMPUTE,
         checks=(
             name_is_valid,
             region_exists,
@@ -222,24 +206,15 @@ RESOURCE_TYPES = (
     ),
     GoogleResource(
         type_=ROUTER,
-        path=ROUTER_PATH,
-        word="Router",
-        service=COMPUTE,
         checks=(name_is_valid, IN_NETWORK),
         deleted=delete_nat_of_router,
     ),
     GoogleResource(
         type_=NAT,
-        path="projects/{project}/regions/{region}/routers/{router}/{name}",
-        word="RouterNat",
-        service=COMPUTE,
         checks=(name_is_valid, OF_ROUTER, one_nat_serves_all),
     ),
     GoogleResource(
         type_=FIREWALL,
-        path="projects/{project}/global/firewalls/{name}",
-        word="Firewall",
-        service=COMPUTE,
         checks=(name_is_valid, IN_NETWORK),
         computed=lambda _: {"direction": "INGRESS"},
     ),

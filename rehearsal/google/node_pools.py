@@ -6,7 +6,6 @@ from rehearsal.cloud import Attributes
 from rehearsal.google.addresses import addresses_are_left, cluster_of, pods_range_exists
 from rehearsal.google.errors import not_found, require
 from rehearsal.google.gke import (
-    GKE,
     POOL,
     VERSION,
     name_is_valid,
@@ -14,7 +13,7 @@ from rehearsal.google.gke import (
     zones_are_in_the_region,
 )
 from rehearsal.google.locations import zones_exist
-from rehearsal.google.network import CLUSTER, COMPUTE
+from rehearsal.google.network import CLUSTER
 from rehearsal.google.network import name_is_valid as compute_name_is_valid
 from rehearsal.google.resource import Change, GoogleResource, unused
 from rehearsal.google.tpu import PLACED_BY, POLICY, SHAPES, is_tpu, machine_type_stays, slice_is_whole
@@ -124,19 +123,12 @@ def pool_as_stored(_: Change, sent: Attributes) -> Attributes:
 RESOURCE_TYPES = (
     GoogleResource(
         type_=POLICY,
-        path=PLACED_BY.path,
-        word="ResourcePolicy",
-        service=COMPUTE,
         checks=(compute_name_is_valid,),
         # https://cloud.google.com/compute/docs/instances/use-compact-placement-policies
         removal=(unused("resource policy", PLACED_BY, POOL),),
     ),
     GoogleResource(
         type_=POOL,
-        path="projects/{project}/locations/{location}/clusters/{cluster}/nodePools/{name}",
-        word="NodePool",
-        service=GKE,
-        exists="Already exists: {name}.",
         checks=(
             name_is_valid,
             zones_are_in_the_region,

@@ -10,9 +10,6 @@ from rehearsal.google.identity import hour_of, token_of
 from rehearsal.google.resource import PROJECT, SERVICE, Change, GoogleDataSource, GoogleResource, matches
 from rehearsal.terraform.resource_type import Client
 
-SERVICE_USAGE = "serviceusage.googleapis.com"
-RESOURCE_MANAGER = "cloudresourcemanager.googleapis.com"
-
 
 def create_project(cloud: Cloud, project: str, *, number: str, services: list[str]) -> None:
     """A project with some APIs on, as its administrator would leave it."""
@@ -56,9 +53,6 @@ def _project(client: Client, config: Attributes) -> Attributes:
 RESOURCE_TYPES = (
     GoogleResource(
         type_=SERVICE,
-        path="projects/{project}/services/{service}",
-        word="Project Service",
-        service=SERVICE_USAGE,
         checks=(
             # The provider takes names like compute.googleapis.com.
             # https://cloud.google.com/service-usage/docs/list-services
@@ -80,8 +74,8 @@ DATA_SOURCES = (
     GoogleDataSource(
         type_="google_project",
         stored_as=PROJECT,
-        path="projects/{project_id}",
-        word="Error reading Project",
+        template="projects/{project_id}",
+        noun="Error reading Project",
         missing="Error reading Project: googleapi: Error 403: no permission on {name}, forbidden",
         known=_project,
         answer=("project_id", "name", "number"),

@@ -14,12 +14,12 @@ from rehearsal.cloud import Attributes, Object
 from rehearsal.google import identity
 from rehearsal.google.errors import ApiError, already_exists, bad_request, forbidden, in_use, not_found, require
 from rehearsal.google.labels import labels_of
-from rehearsal.google.names import full_name, name_of, parse_import_id, place
+from rehearsal.google.names import attributes_of, full_name, parse_import_id, place
 from rehearsal.terraform import planning
 from rehearsal.terraform.resource_type import Client, Refusal
 from rehearsal.terraform.schemas import Block
 from rehearsal.terraform.values import UNKNOWN, Unknown, known_part, value_at
-from vocabulary.resource_types import provider_facts
+from vocabulary.resource_types import Facts, facts_of, fill, provider_facts
 
 PROJECT = "project"
 SERVICE = "google_project_service"
@@ -67,21 +67,22 @@ class Reference:
 
     attribute   its path through blocks: "node_config.service_account"
     type_       the type of the resource that it names
-    path        the full name for a short one, with the place of the resource and {name} in it
+    template    the full name for a short one, where it is not the type's
     default     the name where none is written
     missing     the answer where no such resource exists, of its full name
     """
 
     attribute: str
     type_: str
-    path: str = "{name}"
+    template: str = ""
     default: str = ""
     missing: Callable[[str], ApiError] = lambda name: not_found(f"The resource '{name}' was not found")
 
     def target(self, client: Client, values: Attributes) -> str:
         """The full name of what the attribute names, "" where nothing is written."""
         written = value_at(values, self.attribute) or self.default
-        return full_name(written, self.path, place(client, values)) if isinstance(written, str) and written else ""
+        template = self.template or facts_of(self.type_).name
+        return full_name(written, template, place(client, values)) if isinstance(written, str) and written else ""
 
     def __call__(self, change: Change) -> None:
         name = self.target(change.client, change.values)
@@ -111,28 +112,23 @@ def nothing(_: Change) -> Attributes:
 
 @dataclass(frozen=True, kw_only=True)
 class GoogleResource:
-    """A Google resource type.
+    """A Google resource type: its API, name and words are facts of vocabulary/resource_types, its rules are here.
 
-    path         its full name, with {attribute} in it; also its Terraform id and the form that import takes. With
-                 {number} in it the server gives the name, and the id in the state is what identifies it
-    word         what the provider calls it in errors: "Error creating Subnetwork: ..."
-    service      the API that must be on before anything happens to it
+    The full name is the Terraform id and the form that import takes too. With {number} in it the server gives it, and
+    the id in the state is what identifies the resource.
+
     checks       rules for creating and updating; `removal` for deleting
     computed     values that the server decides
     known        values that the provider can plan before it asks the server
     state_only   attributes that the cloud does not have
     labels       the attribute that holds the labels
     merges       creating what exists already is no error (a member of a role, a service that is on)
-    exists       Google's words where it is one; "{name}" is the full name, "{last}" its last part
     deleted      what the server deletes or keeps with it
     stored       what the server keeps of what Terraform sent, where that differs: a refresh returns it
     replaced_by  attributes whose change forces replacement only sometimes (`CustomizeDiff`)
     """
 
     type_: str
-    path: str
-    word: str
-    service: str
     checks: Sequence[Check] = ()
     removal: Sequence[Check] = ()
     computed: Callable[[Change], Attributes] = nothing
@@ -140,21 +136,24 @@ class GoogleResource:
     state_only: tuple[str, ...] = ()
     labels: str = "labels"
     merges: bool = False
-    exists: str = "The resource '{name}' already exists"
     deleted: Callable[[Change], None] = lambda _: None
     stored: Callable[[Change, Attributes], Attributes] = lambda _change, sent: sent
     replaced_by: Callable[[Attributes, Attributes], list[planning.Path]] = lambda _prior, _planned: []
+
+    @property
+    def facts(self) -> Facts:
+        return facts_of(self.type_)
 
     def forces(self, prior: Attributes, planned: Attributes) -> list[planning.Path]:
         return self.replaced_by(prior, planned)
 
     def identity(self, client: Client, values: Attributes) -> str:
         """The full name; of a resource that the server names, the id in the state, or a new number."""
-        if "{number}" not in self.path:
-            return name_of(client, self.path, values)
-        if isinstance(values.get("id"), str):
+        template = self.facts.name
+        if "{number}" in template and isinstance(values.get("id"), str):
             return str(values["id"])
-        return name_of(client, self.path, values | {"number": 10**15 + client.cloud.next(self.type_)})
+        number = {"number": str(10**15 + client.cloud.next(self.type_))} if "{number}" in template else {}
+        return fill(template, values | place(client, values) | number) or ""
 
     def plan(self, client: Client, block: Block, prior: Attributes | None, planned: Attributes) -> Attributes:
         out = dict(planned)
@@ -170,7 +169,7 @@ class GoogleResource:
         try:
             may(client, self.type_, "read", state)
         except ApiError as error:
-            raise Refusal(f"Error when reading or editing {self.word}: {error.text}") from error
+            raise Refusal(f"Error when reading or editing {self.facts.noun}: {error.text}") from error
         stored = client.cloud.get(self.type_, self.identity(client, state))
         return None if stored is None else stored | {name: state.get(name) for name in self._only_in_state(block)}
 
@@ -184,7 +183,7 @@ class GoogleResource:
             change = Change(client=client, name=self.identity(client, prior), prior=prior, planned=planned)
             if client.cloud.get(self.type_, change.name) is None:
                 error = not_found(f"The resource '{change.name}' was not found")
-                raise Refusal(f"Error updating {self.word}: {error.text}")
+                raise Refusal(f"Error updating {self.facts.noun}: {error.text}")
             return self._write(change, block, "updating")
 
     def delete(self, client: Client, block: Block, prior: Attributes) -> None:
@@ -193,23 +192,23 @@ class GoogleResource:
             if client.cloud.get(self.type_, change.name) is None:
                 return
             try:
-                service_is_on(change, self.service)
+                service_is_on(change, self.facts.api)
                 may(client, self.type_, "delete", prior)
                 for check in self.removal:
                     check(change)
             except ApiError as error:
-                raise Refusal(f"Error deleting {self.word}: {error.text}") from error
+                raise Refusal(f"Error deleting {self.facts.noun}: {error.text}") from error
             client.cloud.delete(self.type_, change.name)
             self.deleted(change)
 
     def find(self, client: Client, id_: str) -> Attributes:
-        if "{number}" in self.path:
+        if "{number}" in self.facts.name:
             return {"id": id_}
         if self.merges and " " in id_:
             return self._find_member(client, id_)
-        parts = parse_import_id(self.path, id_)
+        parts = parse_import_id(self.facts.name, id_)
         if parts is None:
-            raise Refusal(f"Import id {id_!r} doesn't match any of the accepted formats: [{self.path}]")
+            raise Refusal(f"Import id {id_!r} doesn't match any of the accepted formats: [{self.facts.name}]")
         # What only the state has is at its default after an import, as in the provider's own importers.
         defaults = {name: provider_facts(self.type_).defaults.get(name) for name in self.state_only}
         return {"id": id_, "project": client.settings.get("project"), **defaults, **parts}
@@ -217,7 +216,7 @@ class GoogleResource:
     def _find_member(self, client: Client, id_: str) -> Attributes:
         """A member of a role: the resource, the role, the member, and the title of a condition, with spaces between."""
         given = id_.split(" ")[:3]
-        names = list(dict.fromkeys(re.findall(r"\{(\w+)\}", self.path)))[-len(given) :]
+        names = attributes_of(self.facts.name)[-len(given) :]
         values = {"id": id_, "project": client.settings.get("project"), **dict(zip(names, given, strict=True))}
         if client.cloud.get(self.type_, self.identity(client, values)) is None:
             words = f'with role "{values["role"]}", member "{values["member"]}", and condition title ""'
@@ -227,14 +226,14 @@ class GoogleResource:
     def _write(self, change: Change, block: Block, doing: str) -> Attributes:
         cloud = change.client.cloud
         try:
-            service_is_on(change, self.service)
+            service_is_on(change, self.facts.api)
             may(change.client, self.type_, "update" if change.prior else "create", change.values)
             if change.prior is None and not self.merges and cloud.get(self.type_, change.name) is not None:
-                raise already_exists(self.exists.format(name=change.name, last=change.name.rsplit("/", 1)[-1]))
+                raise already_exists(self.facts.exists.format(name=change.name, last=change.name.rsplit("/", 1)[-1]))
             for check in self.checks:
                 check(change)
         except ApiError as error:
-            raise Refusal(f"Error {doing} {self.word}: {error.text}") from error
+            raise Refusal(f"Error {doing} {self.facts.noun}: {error.text}") from error
         assert change.planned is not None
         decided = server_values(change) | self.computed(change)
         settled = planning.settle(block, planning.overlay(change.planned, decided))
@@ -248,30 +247,30 @@ class GoogleResource:
 
 @dataclass(frozen=True, kw_only=True)
 class GoogleDataSource:
-    """A data source over one stored resource.
+    """A data source over one stored object.
 
-    path    the full name, with attributes of the configuration in it
-    word    what the provider reads in errors: "Error reading Project: ..."
-    missing the provider's words where it does not exist; "{name}" is the full name
-    known   the attributes that the path and the answer take from the configuration in another form
-    answer  the attributes of the resource that the data source has; empty for all
+    template  its full name, by the attributes of the configuration
+    noun      what the provider reads in errors: "Error reading Project: ..."; "{name}" is the full name
+    missing   the provider's words where it does not exist
+    known     attributes of the template that the configuration has in another form
+    answer    the attributes of the object that the data source has; empty for all
     """
 
     type_: str
     stored_as: str
-    path: str
-    word: str
+    template: str
+    noun: str
     missing: str = "{name} not found"
     known: Callable[[Client, Attributes], Attributes] = lambda _client, _config: {}
     answer: tuple[str, ...] = ()
 
     def read(self, client: Client, config: Attributes) -> dict[str, Any]:
         values = config | place(client, config) | self.known(client, config)
-        name = name_of(client, self.path, values)
+        name = fill(self.template, values) or ""
         try:
             may(client, f"data.{self.type_}", "read", values)
         except ApiError as error:
-            raise Refusal(f"{self.word.format(name=name)}: {error.text}") from error
+            raise Refusal(f"{self.noun.format(name=name)}: {error.text}") from error
         stored = client.cloud.get(self.stored_as, name)
         if stored is None:
             raise Refusal(self.missing.format(name=name))

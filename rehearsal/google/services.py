@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from rehearsal.google.errors import not_found, require
-from rehearsal.google.iam import MEMBER_CHECKS, member_resource
+from rehearsal.google.iam import member_resource
 from rehearsal.google.locations import region_exists
 from rehearsal.google.resource import Change, GoogleResource, Reference, matches
-
-ARTIFACTS = "artifactregistry.googleapis.com"
-VERTEX = "aiplatform.googleapis.com"
 
 REPOSITORY = "google_artifact_registry_repository"
 
@@ -26,10 +23,6 @@ def cleanup_policies_are_complete(change: Change) -> None:
 RESOURCE_TYPES = (
     GoogleResource(
         type_=REPOSITORY,
-        path="projects/{project}/locations/{location}/repositories/{repository_id}",
-        word="Repository",
-        service=ARTIFACTS,
-        exists="the repository already exists",
         checks=(
             # https://cloud.google.com/artifact-registry/docs/repositories/create-repos
             matches("repository_id", r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?", "Invalid repository_id '{}'"),
@@ -39,25 +32,15 @@ RESOURCE_TYPES = (
     ),
     member_resource(
         "google_artifact_registry_repository_iam_member",
-        "{project}/{location}/{repository}/{role}/{member}",
-        word="artifactregistry repository",
-        service=ARTIFACTS,
-        checks=(
-            # https://cloud.google.com/artifact-registry/docs/access-control
-            Reference(
-                attribute="repository",
-                type_=REPOSITORY,
-                path="projects/{project}/locations/{location}/repositories/{name}",
-                missing=lambda name: not_found(f'Requested entity was not found: "{name}"'),
-            ),
-            *MEMBER_CHECKS,
+        # https://cloud.google.com/artifact-registry/docs/access-control
+        Reference(
+            attribute="repository",
+            type_=REPOSITORY,
+            missing=lambda name: not_found(f'Requested entity was not found: "{name}"'),
         ),
     ),
     GoogleResource(
         type_="google_vertex_ai_tensorboard",
-        path="projects/{project}/locations/{region}/tensorboards/{number}",
-        word="Tensorboard",
-        service=VERTEX,
         checks=(region_exists,),
         computed=lambda change: {"name": change.name},
     ),

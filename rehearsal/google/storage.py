@@ -6,12 +6,11 @@ import re
 
 from rehearsal.cloud import Attributes
 from rehearsal.google.errors import invalid, not_found, require
-from rehearsal.google.iam import MEMBER_CHECKS, member_resource
+from rehearsal.google.iam import member_resource
 from rehearsal.google.resource import Change, GoogleResource, Reference, matches
 from rehearsal.terraform.resource_type import Refusal
 from rehearsal.terraform.values import value_at
 
-STORAGE = "storage.googleapis.com"
 BUCKET = "google_storage_bucket"
 
 PROTECTED_BUCKET = "Error trying to delete bucket {} containing objects without `force_destroy` set to true"
@@ -85,10 +84,6 @@ def bucket_values(change: Change) -> Attributes:
 RESOURCE_TYPES = (
     GoogleResource(
         type_=BUCKET,
-        path="{name}",
-        word="bucket",
-        service=STORAGE,
-        exists="The requested bucket name is not available. The bucket namespace is shared by all users of the system.",
         checks=(
             bucket_name_is_valid,
             # A region, dual region or multi-region. https://cloud.google.com/storage/docs/locations
@@ -107,17 +102,9 @@ RESOURCE_TYPES = (
     ),
     member_resource(
         "google_storage_bucket_iam_member",
-        "{bucket}/{role}/{member}",
-        word="Storage Bucket",
-        service=STORAGE,
-        checks=(
-            # https://cloud.google.com/storage/docs/json_api/v1/status-codes#404-not-found
-            Reference(
-                attribute="bucket",
-                type_=BUCKET,
-                missing=lambda _: not_found("The specified bucket does not exist."),
-            ),
-            *MEMBER_CHECKS,
+        # https://cloud.google.com/storage/docs/json_api/v1/status-codes#404-not-found
+        Reference(
+            attribute="bucket", type_=BUCKET, missing=lambda _: not_found("The specified bucket does not exist.")
         ),
     ),
 )

@@ -18,11 +18,7 @@ from rehearsal.terraform.values import block_at, value_at
 
 POLICY = "google_compute_resource_policy"
 
-PLACED_BY = Reference(
-    attribute="placement_policy.policy_name",
-    type_=POLICY,
-    path="projects/{project}/regions/{region}/resourcePolicies/{name}",
-)
+PLACED_BY = Reference(attribute="placement_policy.policy_name", type_=POLICY)
 
 _FAMILIES = ("ct4p-", "ct5l-", "ct5lp-", "ct5p-", "ct6e-", "tpu7x-")
 _CUBE = 4
