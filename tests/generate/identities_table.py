@@ -16,7 +16,7 @@ CASE = "pipeline"
 WHY = {
     "plan": {
         "plan": "a plan compares the state with what is there",
-        "state": "and so reads the state; it takes no lock",
+        "state": "a plan reads the state; it takes no lock",
         "records": "keeps the plan for the deploy to compare with",
         "logs": "Cloud Build writes a build's log as its account",
         "registry": "the image that the build runs in",
@@ -24,9 +24,9 @@ WHY = {
         "are in the same namespaces, nothing of the teams is",
     },
     "deploy": {
-        "deploy": "what the resource types of the stacks take, type by type: `stacks/permissions.py`. Custom roles, "
-        "which could widen its own, it deletes but never writes",
-        "deploy_buckets": "what is in buckets goes with a team that is destroyed, and teams get roles on their bucket",
+        "deploy": "what the resource types of the stacks need: `vocabulary/resource_types`. It deletes custom roles, "
+        "and never writes them, because that could widen its own",
+        "deploy_buckets": "a team's bucket is destroyed with its objects, and teams get roles on their bucket",
         "grant_resourcemanager": "nodes, members and TensorBoard writers get roles in the project",
         "grant_artifactregistry": "nodes pull images",
         "container.admin": "charts bring cluster roles and webhooks: creating those takes administering the cluster",
