@@ -98,7 +98,7 @@ def tpuenv_commands() -> Iterator[tuple[str, str]]:
     """Every (page, command line after `tpuenv`) in the code of the pages."""
     for page, text in TEXTS.items():
         for line in code(text).splitlines():
-            called = re.search(r"(?:^|[A-Z]=\S+ |\$ |-m )tpuenv ([^#&|]+)", line)
+            called = re.search(r"(?:^|[A-Z]=\S+ |\$ |-m |\$\()tpuenv ([^#&|)]+)", line)
             if called:
                 yield page, called.group(1).strip()
 
