@@ -18,7 +18,7 @@ from rehearsal.google.cloud_storage_api import BUCKET
 from rehearsal.google.project import create_project
 from rehearsal.serve import answers
 from tpuenv.google.clients import Clients, connect
-from tpuenv.recovery.states import mend
+from tpuenv.recovery.states import repair_state
 from tpuenv.state import versions as states
 from tpuenv.terminal.dialog import Dialog
 from tpuenv.terraform.stacks import Stack
@@ -75,7 +75,7 @@ class Ground:
             return yes
 
         stack = Stack(name="queues", folder=self.folder)
-        return mend(self.clients, self.names, stack, Dialog(answer=answer, careful=True), locked=False)
+        return repair_state(self.clients, self.names, stack, Dialog(answer=answer, careful=True), locked=False)
 
 
 @contextmanager

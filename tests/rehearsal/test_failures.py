@@ -73,7 +73,7 @@ def test_after_sigkill_the_next_run_stops_and_recover_lets_it_go_on(
     assert ground.locks == [f"tpu/{stack}/default.tflock"]
     said = ground.recover("--yes")
     assert "released" in said
-    assert "All that was wrong is put right.\nNext: tpuenv deploy\n" in said
+    assert "All that was wrong is corrected.\nNext: tpuenv deploy\n" in said
     assert ground.things == before
     assert ground.locks == []
     ground.deploy()
@@ -115,7 +115,7 @@ def test_the_loss_of_every_state_is_made_good_by_imports(ground: Ground, undistu
     assert ground.things == before
     assert "[1/11] imported google_vertex_ai_tensorboard.tensorboard" in said
     assert said.count("imported ") > 30
-    assert not re.search("made anew|deleted", said)
+    assert not re.search("replaced|deleted", said)
     ground.deploy()
     same(ground.things, undisturbed)
     ground.unchanged()
@@ -139,8 +139,8 @@ def test_a_state_bucket_that_goes_in_the_middle_is_made_again_with_what_terrafor
     assert "tpuenv recover --yes --new-bucket" in ground.recover("--yes", code=1)
     assert ground.world.cloud.get(BUCKET, STATES) is None
     said = ground.recover("--yes", "--new-bucket")
-    assert f"Made bucket {STATES}" in said
-    assert "brought in, as serial" in said
+    assert f"Created bucket {STATES}" in said
+    assert "written, as serial" in said
     assert not errored.exists()
     ground.deploy()
     same(ground.things, undisturbed)
@@ -178,7 +178,7 @@ def test_the_lock_of_a_terraform_that_is_seen_at_work_is_not_released(ground: Gr
     ground.wait(running)
     said = ground.recover("--yes", code=1)
     assert f"At work on this machine: process {running.pid}" in said
-    assert "foundation: not looked at, because of its lock" in said
+    assert "foundation: not checked, because of its lock" in said
     assert ground.locks == ["tpu/foundation/default.tflock"]
     failures.turn_off(ground.world.cloud)
     running.communicate()

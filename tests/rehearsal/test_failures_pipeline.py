@@ -86,7 +86,7 @@ def test_the_deploy_account_may_see_what_its_destroy_would_leave_behind(ground: 
     assert "In the cloud, but in no state: google_container_cluster.cluster" in said
     assert f"In the cloud, but in no state: {NETWORK}" in said
     assert "In the cloud, but in no state: google_vertex_ai_tensorboard.tensorboard" in said
-    assert "it cannot be told" not in said
+    assert "could not be found out" not in said
     same(ground.things, before)
     ground.recover("foundation", "cluster", "--yes")
     said = ground.tpuenv(*destroy, account=DEPLOY)
@@ -99,8 +99,8 @@ def test_what_cannot_be_looked_at_is_named_and_the_rest_goes_on(ground: Ground) 
     ground.world.cloud.put_blob(STATES, "tpu/cluster/default.tfstate", b'{"version": 4', {}, keep_old=True)
     said = ground.recover("--dry-run", code=1)
     assert "cluster: its state is damaged: it is not JSON" in said
-    assert "cluster: not looked at, because of its state" in said
-    assert "platform: cannot be looked at until the cluster exists (stack cluster): deploy, then recover again" in said
+    assert "cluster: not checked, because of its state" in said
+    assert "platform: cannot be searched until the cluster exists (stack cluster): deploy, then recover again" in said
     assert "foundation: to do for a deploy: no changes" in said
     ground.recover("--yes")
     assert json.loads(ground.terraform("cluster", "state", "pull").strip() or "{}").get("resources", []) == []

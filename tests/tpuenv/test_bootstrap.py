@@ -130,7 +130,7 @@ def test_a_fresh_project_gets_every_api_and_the_state_bucket(google: Google, run
     assert rule["action"] == {"type": "Delete"}
     assert set(rule["condition"]) == {"numNewerVersions", "daysSinceNoncurrentTime"}  # so never the live version
     assert f"Enabled {len(SERVICES) - 2} APIs" in said
-    assert f"Made bucket {STATE} in us-east5" in said
+    assert f"Created bucket {STATE} in us-east5" in said
     assert said.splitlines()[-1].startswith("Next: tpuenv deploy")
 
 
@@ -148,7 +148,7 @@ def test_a_dry_run_tells_and_changes_nothing(google: Google, run: Bootstrap) -> 
     said = run(dry_run=True)
     assert google.changes == []
     assert "would enable container.googleapis.com: the GKE cluster and its node pools" in said
-    assert f"would have made bucket {STATE} in us-east5" in said
+    assert f"would have created bucket {STATE} in us-east5" in said
 
 
 def test_a_dry_run_tells_what_it_would_put_right(google: Google, run: Bootstrap) -> None:
@@ -248,16 +248,16 @@ def test_a_deleted_state_bucket_is_not_replaced_as_long_as_it_can_be_restored(go
             run(dry_run=dry_run)
         assert str(failed.value) == (
             f"TF_STATE_BUCKET: '{STATE}' was deleted 2030-01-02 03:04 UTC, and Google has it with all states until "
-            f"2030-01-09 03:04 UTC; bring it back:\n  gcloud storage restore gs://{STATE}#42\n"
+            f"2030-01-09 03:04 UTC; restore it:\n  gcloud storage restore gs://{STATE}#42\n"
             "To have an empty one instead, and lose those states for good: tpuenv bootstrap --new-bucket"
         )
     assert google.buckets == {}
-    assert f"Made bucket {STATE}" in run(new_bucket=True)
+    assert f"Created bucket {STATE}" in run(new_bucket=True)
 
 
 def test_what_another_deleted_bucket_was_called_does_not_matter(google: Google, run: Bootstrap) -> None:
     google.deleted = [bucket(f"{STATE}-2", generation="43")]
-    assert f"Made bucket {STATE}" in run()
+    assert f"Created bucket {STATE}" in run()
 
 
 def test_a_missing_permission_to_enable_is_named_with_its_role(google: Google, run: Bootstrap) -> None:
@@ -275,7 +275,7 @@ def test_a_missing_permission_to_make_the_bucket_names_who_lacks_it(google: Goog
     body = no_access("storage.buckets.create", "Google Cloud project")
     google.faults.append(Fault(request="POST /storage", status=403, body=body))
     message = refused(run)
-    assert "ada@example.com may not make bucket" in message
+    assert "ada@example.com may not create bucket" in message
     assert "it needs storage.buckets.create" in message
     assert "--member=user:ada@example.com --role=roles/storage.admin" in message
 
@@ -390,7 +390,9 @@ def test_an_unexpected_refusal_is_passed_on_in_googles_words(google: Google, run
     body = older_error(412, "conditionNotMet", "'us-east5' violates constraint 'constraints/gcp.resourceLocations'")
     google.faults.append(Fault(request="POST /storage", status=412, body=body))
     message = refused(run)
-    assert message.startswith(f"Google would not make bucket {STATE} in project 'my-project': 412: 'us-east5' violates")
+    assert message.startswith(
+        f"Google would not create bucket {STATE} in project 'my-project': 412: 'us-east5' violates"
+    )
 
 
 def test_more_apis_than_one_request_takes_go_in_several(google: Google, run: Bootstrap) -> None:

@@ -11,9 +11,9 @@ import environment
 from rehearsal.google.cloud_storage_api import BUCKET
 from tests.bucket_ground import STATES, Ground, ground_in
 from tpuenv.main import main
-from tpuenv.recovery.import_ids import Planned
-from tpuenv.recovery.steps import Recovery
-from tpuenv.recovery.unmanaged import Object, by_name
+from tpuenv.recovery.import_ids import PlannedObject
+from tpuenv.recovery.recovery import Recovery
+from tpuenv.recovery.search import CloudObject, search_by_name
 from tpuenv.terminal.dialog import Dialog
 
 BOARD = "google_vertex_ai_tensorboard"
@@ -70,10 +70,10 @@ def test_what_has_its_id_from_the_server_is_found_by_its_name(ground: Ground, na
         name = "tpu" if number in named else f"other-{number}"
         ground.cloud.put(BOARD, f"{BOARDS}/{number}", {"display_name": name})
     values = {"project": "some-project", "region": "us-central1", "display_name": "tpu"}
-    objects: list[Object] = []
+    objects: list[CloudObject] = []
     unclear: dict[str, str] = {}
-    by_name(ground.clients, Planned(address="x.y", type_=BOARD, values=values), objects, unclear)
-    assert objects == ([Object(address="x.y", id_=f"{BOARDS}/{named[0]}")] if found == 1 else [])
+    search_by_name(ground.clients, PlannedObject(address="x.y", type_=BOARD, values=values), objects, unclear)
+    assert objects == ([CloudObject(address="x.y", id_=f"{BOARDS}/{named[0]}")] if found == 1 else [])
     told = f"2 objects are named 'tpu': {BOARDS}/1, {BOARDS}/4." if found == 2 else ""
     assert told in unclear.get("x.y", "")
     assert bool(unclear) == (found == 2)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tpuenv.recovery.import_ids import Planned, import_id, planned
+from tpuenv.recovery.import_ids import PlannedObject, planned_objects
 
 POOL = (
     "principal://iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p.svc.id.goog/subject/ns/a/sa/b"
@@ -51,7 +51,7 @@ KNOWN: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("type_", KNOWN)
 def test_an_id_has_the_form_that_the_provider_documents(type_: str) -> None:
     values, id_ = KNOWN[type_]
-    assert import_id(Planned(address=f"{type_}.x", type_=type_, values={"project": "p", **values})) == id_
+    assert PlannedObject(address=f"{type_}.x", type_=type_, values={"project": "p", **values}).import_id == id_
 
 
 @pytest.mark.parametrize("type_", KNOWN)
@@ -59,7 +59,7 @@ def test_what_is_not_known_before_something_else_exists_has_no_id_yet(type_: str
     values, _ = KNOWN[type_]
     key = [key for key in values if key not in ("location", "region", "condition")][-1]
     missing = {name: value for name, value in values.items() if name != key}
-    assert import_id(Planned(address=f"{type_}.x", type_=type_, values={"project": "p", **missing})) is None
+    assert PlannedObject(address=f"{type_}.x", type_=type_, values={"project": "p", **missing}).import_id is None
 
 
 def change(type_: str, actions: list[str], **after: Any) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def test_only_what_would_be_created_has_an_id_with_the_providers_places() -> Non
         ]
     }
     configuration = {"provider": {"google": [{"project": "p", "region": "us-east5"}]}}
-    assert [import_id(object_) for object_ in planned(plan, configuration)] == [
+    assert [planned.import_id for planned in planned_objects(plan, configuration)] == [
         "projects/p/global/networks/n",
         "projects/p/regions/us-central1/subnetworks/s",
     ]

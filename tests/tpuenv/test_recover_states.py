@@ -118,7 +118,7 @@ def test_a_state_begun_anew_with_the_guard_alone_gives_way_to_the_one_before(
     ground.states(state(4, "guard", "x"), state(1, lineage="b"), state(2, "guard", lineage="b"))
     assert ground.mend()
     said = capsys.readouterr().out
-    assert "its state is gone; there is one begun anew, which holds only terraform_data.guard" in said
+    assert "its state is gone; Terraform began a new one, which holds only terraform_data.guard" in said
     assert ground.live == versions.State(lineage="a", serial=5, addresses=("terraform_data.guard", "t.x"))
 
 
@@ -129,7 +129,7 @@ def test_a_state_begun_anew_that_owns_something_stays_and_the_one_before_is_told
     assert ground.mend()
     assert ground.asked == []
     assert ground.live.serial == 2
-    assert f"from before it was begun anew, version {first} of " in capsys.readouterr().out
+    assert f"from before Terraform began a new state, version {first} of " in capsys.readouterr().out
 
 
 def test_a_damaged_state_does_not_give_way_to_an_empty_one_begun_anew(ground: Ground) -> None:

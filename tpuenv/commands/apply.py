@@ -87,4 +87,4 @@ def apply(
         with hold_lock(clients, environment.names, operation="apply", info=run_info(commit), wait=wait):
             return work.run()
     except Locked as locked:
-        raise Failed(f"{locked}\n\n{advice.found(environment, work.stacks)}") from locked
+        raise Failed(f"{locked}\n\n{advice.for_recover(environment, work.stacks)}") from locked

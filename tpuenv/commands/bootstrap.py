@@ -52,7 +52,7 @@ def prepare_project(
         say(f"Enabled {len(enabled)} APIs; all of them answer")
 
     if dry_run and "storage.googleapis.com" in enabled:
-        done = [f"created bucket {names.state_bucket}, or put it right"]
+        done = [f"created bucket {names.state_bucket}, or corrected it"]
     else:
         done = ensure_state_bucket(
             clients,
@@ -61,7 +61,7 @@ def prepare_project(
             labels={"environment": settings.resource_prefix, "stack": "bootstrap"},
             project_number=number,
             dry_run=dry_run,
-            anew=new_bucket,
+            replace_deleted=new_bucket,
         )
     for change in done:
         say(f"would have {change}" if dry_run else change[0].upper() + change[1:])

@@ -94,7 +94,7 @@ def _refuse_to_leave_objects(environment: Environment, words: Sequence[str], cdk
                 f"'{word}': name stacks, or use * and ?; it has to be known what this would leave behind"
             )
     from tpuenv.google.clients import connect
-    from tpuenv.recovery import before_destroy
+    from tpuenv.recovery.findings import refuse_to_leave_behind
     from tpuenv.state import apply_marks
 
     output = cdktf.output_folder(cdktf_options)
@@ -106,7 +106,7 @@ def _refuse_to_leave_objects(environment: Environment, words: Sequence[str], cdk
     selected = [stack for stack in stacks if any(fnmatchcase(stack.name, word) for word in words or ["*"])]
     refuse_unknown(stacks, [] if selected else words)
     clients = connect(environment.settings.project_id)
-    before_destroy.refuse(clients, environment.names, selected)
+    refuse_to_leave_behind(clients, environment.names, selected)
     for stack in selected:
         # After a destroy, what an unfinished apply had left of its plan is no longer what was reviewed.
         apply_marks.end(clients, environment.names, stack.name)

@@ -55,7 +55,7 @@ def plan(*, stacks: tuple[str, ...], destination: str | None, expect_no_changes:
         try:
             plans.append(_planned(environment, stack, key))
         except PlanFailed as failure:
-            explained = f"\n{failure}{advice.told(environment, [stack], failure.output)}"
+            explained = f"\n{failure}{advice.after_failure(environment, [stack], failure.output)}"
             if no_login(failure.output):
                 raise Failed(explained) from failure  # the other stacks would fail with the same
             failed.append(stack.name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -12,7 +11,6 @@ from environment import project
 from tpuenv.commands import options
 from tpuenv.commands.command import command
 from tpuenv.google import login
-from tpuenv.recovery.advice import prepared
 from tpuenv.terminal import dialog
 from tpuenv.terraform.stacks import selected_stacks, synthesize
 
@@ -79,8 +77,19 @@ def recover(
     synthesized = synthesize(output.absolute())
     # The pipeline too: a person deploys it, and that may be killed as well.
     selected = selected_stacks(synthesized, stacks) if stacks else synthesized
-    recovery = prepared(environment, selected, ask=answer, careful=yes, dry_run=dry_run)
-    return replace(recovery, stale_after=stale_after, new_bucket=new_bucket).run()
+    # Not before the settings are known to be good: Google's libraries take a second to load.
+    from tpuenv.google.clients import connect
+    from tpuenv.recovery.recovery import Recovery
+
+    return Recovery(
+        environment=environment,
+        clients=connect(environment.settings.project_id),
+        stacks=selected,
+        dialog=dialog.Dialog(answer=answer, careful=yes),
+        dry_run=dry_run,
+        stale_after=stale_after,
+        new_bucket=new_bucket,
+    ).run()
 
 
 def _answers(*, dry_run: bool, yes: bool) -> Callable[[str], bool]:

@@ -46,7 +46,7 @@ class ReviewedApply:
                 if not self._reviewed_and_applied(initialize(stack)):
                     return self._ask_for_approval(stack)
             except PlanFailed as failure:
-                raise Failed(f"{failure}{advice.told(self.environment, [stack], failure.output)}") from failure
+                raise Failed(f"{failure}{advice.after_failure(self.environment, [stack], failure.output)}") from failure
             finally:
                 (stack.folder / PLAN_FILE).unlink(missing_ok=True)
         print(f"\nDone: {', '.join(stack.name for stack in self.stacks)}")
@@ -90,7 +90,7 @@ class ReviewedApply:
             "apply", "-input=false", "-no-color", f"-lock-timeout={self.lock_timeout}", PLAN_FILE, shown=True
         )
         if done.returncode:
-            steps = advice.told(self.environment, [stack], done.stdout, code=done.returncode)
+            steps = advice.after_failure(self.environment, [stack], done.stdout, code=done.returncode)
             raise Failed(
                 f"\n{stack.name}: Terraform stopped before all of it was applied. What was created is in the state, "
                 f"and the next apply goes on from there.{steps}"

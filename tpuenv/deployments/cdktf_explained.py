@@ -31,6 +31,6 @@ def run(
     if code:
         by_name = {stack.name: stack for stack in synthesized_stacks(cdktf.output_folder(options))}
         stopped = [by_name[name] for name in cdktf.failed_stacks(output, by_name)]
-        if steps := advice.told(environment, stopped, output):
+        if steps := advice.after_failure(environment, stopped, output):
             print(f"\n{steps.strip()}", file=sys.stderr)
     return code

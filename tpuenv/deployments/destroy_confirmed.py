@@ -13,7 +13,8 @@ from typing import Any
 from environment import Environment
 from tpuenv.failure import Failed
 from tpuenv.google.clients import connect
-from tpuenv.recovery import advice, before_destroy
+from tpuenv.recovery import advice
+from tpuenv.recovery.findings import refuse_to_leave_behind
 from tpuenv.review import records
 from tpuenv.review.plans import initialize
 from tpuenv.state import apply_marks
@@ -39,7 +40,7 @@ def destroy_confirmed(
     info = run_info(records.commit())
     with hold_lock(clients, names, operation="destroy", info=info, wait=wait):
         selected = _selected(synthesize(output), stacks, foundation=foundation)
-        before_destroy.refuse(clients, names, selected)
+        refuse_to_leave_behind(clients, names, selected)
         for stack in reversed(selected):
             # After a destroy, what an unfinished apply had left of its plan is no longer what was reviewed.
             apply_marks.end(clients, names, stack.name)
@@ -59,7 +60,7 @@ def _destroy(environment: Environment, stack: Stack, *, lock: str) -> None:
     terraform = initialize(stack)
     managed = _managed(terraform)
     if not managed:
-        # A plan would fail where the cluster is gone; before_destroy has checked that nothing exists.
+        # A plan would fail where the cluster is gone; refuse_to_leave_behind has checked that nothing exists.
         print(f"\n{stack.name}: nothing is there", flush=True)
         return
     print(f"\n{stack.name}: destroying {len(managed)} resources", flush=True)
@@ -81,7 +82,7 @@ def _run(environment: Environment, terraform: Terraform, *options: str) -> None:
         stack = terraform.stack
         raise Failed(
             f"\n{stack.name}: Terraform stopped before all of it was destroyed. Run this again: it goes on from there."
-            f"{advice.told(environment, [stack], done.stdout, code=done.returncode)}"
+            f"{advice.after_failure(environment, [stack], done.stdout, code=done.returncode)}"
         )
 
 

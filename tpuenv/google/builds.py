@@ -11,57 +11,56 @@ from tpuenv.failure import Failed
 from tpuenv.google.clients import Clients
 from vocabulary.printable import shortened
 
-# https://cloud.google.com/build/docs/api/reference/rest/v1/projects.builds#Build.Status
-_BEFORE_THE_END = ("PENDING", "QUEUED", "WORKING")
 _LONGEST = 300  # characters of an answer that are shown
+
+# https://cloud.google.com/build/docs/api/reference/rest/v1/projects.builds#Build.Status
+_RUNNING = ("PENDING", "QUEUED", "WORKING")
 _ENDED = ("SUCCESS", "FAILURE", "INTERNAL_ERROR", "TIMEOUT", "CANCELLED", "EXPIRED")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Known:
-    """A build and its status, in Cloud Build's words; "" is no build, or one of which nothing is known."""
+class BuildStatus:
+    """A build and its status, in Cloud Build's words; "" where there is no build, or nothing is known of it."""
 
     id_: str = ""
     status: str = ""
 
     @property
-    def at_work(self) -> bool:
-        return self.status in _BEFORE_THE_END
+    def running(self) -> bool:
+        """Whether it runs, or waits to."""
+        return self.status in _RUNNING
 
     @property
-    def over(self) -> bool:
+    def ended(self) -> bool:
         return self.status in _ENDED
 
-    def __str__(self) -> str:
-        return self.status
+
+NO_BUILD = BuildStatus()
 
 
-NONE = Known()
-
-
-def known(clients: Clients, id_: str, *, region: str) -> Known:
-    """What Cloud Build says of a build. Raises Failed when it does not know it, or may not be asked.
+def read_build(clients: Clients, id_: str, *, region: str) -> BuildStatus:
+    """What Cloud Build says of a build. Raises Failed when it does not know it, or refuses to answer.
 
     https://cloud.google.com/build/docs/api/reference/rest/v1/projects.locations.builds/get
     """
     name = f"projects/{clients.project_id}/locations/{region}/builds/{id_}"
     url = f"{clients.api_url('cloudbuild.googleapis.com')}/v1/{name}"
     with clients.asking(f"read build {id_}", permission="cloudbuild.builds.get", role="roles/cloudbuild.builds.viewer"):
-        answer = clients.retry(_asked)(clients, url)
+        response = clients.retry(_get)(clients, url)
         try:
-            status = answer.json()["status"]
+            status = response.json()["status"]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise Failed("Cloud Build's answer cannot be understood") from error
-    return Known(id_=id_, status=shortened(status, longest=_LONGEST))
+            raise Failed("Cloud Build's answer is not a build") from error
+    return BuildStatus(id_=id_, status=shortened(status, longest=_LONGEST))
 
 
-def _asked(clients: Clients, url: str) -> requests.Response:
-    answer = clients.session.get(url, timeout=clients.patience.answer)
-    if not answer.ok:
+def _get(clients: Clients, url: str) -> requests.Response:
+    response = clients.session.get(url, timeout=clients.patience.answer)
+    if not response.ok:
         try:
-            error = exceptions.from_http_response(answer)  # type: ignore[no-untyped-call]
+            error = exceptions.from_http_response(response)  # type: ignore[no-untyped-call]
         except (AttributeError, TypeError, RecursionError):  # not an error in Google's form
-            said = shortened(answer.text, longest=_LONGEST)
-            error = exceptions.from_http_status(answer.status_code, said)  # type: ignore[no-untyped-call]
+            text = shortened(response.text, longest=_LONGEST)
+            error = exceptions.from_http_status(response.status_code, text)  # type: ignore[no-untyped-call]
         raise error
-    return answer
+    return response

@@ -1,4 +1,4 @@
-"""The locks of a recovery: whose they are, whether their holder may still be at work, and their release on a yes."""
+"""The locks of a recovery: who holds them, whether the holder may still be at work, and their release after a yes."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from dataclasses import dataclass
 
 from environment import Environment
 from tpuenv.failure import Failed
-from tpuenv.google import builds
+from tpuenv.google.builds import NO_BUILD, BuildStatus, read_build
 from tpuenv.google.clients import Clients
-from tpuenv.state import locks
-from tpuenv.state.locks import Lock
+from tpuenv.state.locks import ENVIRONMENT, UNKNOWN_HOLDER, Lock, read_locks, release_lock, running_processes
 from tpuenv.terminal.dialog import Dialog
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeldLocks:
-    """`stale_after` is in seconds: with nobody to see a warning, a younger lock is kept whose holder cannot be seen."""
+class LockRelease:
+    """Shows locks, and releases them after a question.
+
+    With --yes a lock of another machine is kept, whose holder cannot be seen, while it is younger than `stale_after`,
+    in seconds.
+    """
 
     environment: Environment
     clients: Clients
@@ -25,76 +28,80 @@ class HeldLocks:
     dry_run: bool
     stale_after: float
 
-    def kept(self, stacks: Sequence[str]) -> set[str]:
-        """Shows the locks of these stacks and of the environment, "", and gives those that were not released."""
+    def run(self, stacks: Sequence[str]) -> set[str]:
+        """Of these stacks and the ENVIRONMENT, those whose locks are still held. Raises Failed."""
         print("Locks", flush=True)
-        names = self.environment.names
-        held = [lock for lock in locks.read_locks(self.clients, names) if lock.stack in ("", *stacks)]
-        if not held:
+        locks = [
+            lock for lock in read_locks(self.clients, self.environment.names) if lock.stack in (ENVIRONMENT, *stacks)
+        ]
+        if not locks:
             print("  none is held")
-        # The environment's lock comes first and names the build. Terraform's, which that build holds too, only say who.
-        gone: set[str] = set()
-        working: dict[str, str] = {}
-        kept = set()
-        for lock in held:
+        # The environment's lock comes first and names the build. Terraform's locks, which that build holds too, only
+        # name the user.
+        at_work_by_holder: dict[str, str] = {}
+        ended_holders: set[str] = set()
+        still_held = set()
+        for lock in locks:
             self.dialog.say(f"  {lock}")
             build = self._build(lock)
-            at_work = self._at_work(lock, build) or working.get(lock.who, "")
-            if build.at_work and lock.who != locks.UNKNOWN_HOLDER:
-                working[lock.who] = at_work
-            elif build.over and lock.who != locks.UNKNOWN_HOLDER:
-                gone.add(lock.who)
-            if not self._released(lock, at_work, doubtful=self._doubtful(lock, build, held, gone)):
-                kept.add(lock.stack)
-        return kept
+            at_work = self._at_work(lock, build) or at_work_by_holder.get(lock.who, "")
+            if build.running and lock.who != UNKNOWN_HOLDER:
+                at_work_by_holder[lock.who] = at_work
+            elif build.ended and lock.who != UNKNOWN_HOLDER:
+                ended_holders.add(lock.who)
+            ended = build.ended or lock.who in ended_holders
+            if not self._release(lock, at_work, may_be_at_work=not ended and self._may_be_at_work(lock, locks)):
+                still_held.add(lock.stack)
+        return still_held
 
-    def _build(self, lock: Lock) -> builds.Known:
-        """What Cloud Build says of the build that took the lock, told to the person too."""
+    def _build(self, lock: Lock) -> BuildStatus:
+        """What Cloud Build says of the build that took the lock; it is printed as well."""
         id_ = match[1] if (match := re.search(r"(?:^|, )build ([0-9A-Za-z-]{1,64})$", lock.info)) else ""
         if not id_:
-            return builds.NONE
+            return NO_BUILD
         region = self.environment.settings.build_region
         try:
-            known = builds.known(self.clients, id_, region=region)
+            build = read_build(self.clients, id_, region=region)
         except Failed as failure:
-            print(f"    It cannot be told whether build {id_} still runs: {failure}")
+            print(f"    It could not be found out whether build {id_} still runs: {failure}")
             print(f"    Ask:  gcloud builds describe {id_} --region={region}", flush=True)
-            return builds.NONE
-        print(f"    Cloud Build says that build {id_} is {known}", flush=True)
-        return known
+            return NO_BUILD
+        print(f"    Cloud Build says that build {id_} is {build.status}", flush=True)
+        return build
 
-    def _at_work(self, lock: Lock, build: builds.Known) -> str:
-        """Who works with the lock as far as that can be seen, or ""."""
-        if processes := locks.running_processes(lock, self.environment.names):
+    def _at_work(self, lock: Lock, build: BuildStatus) -> str:
+        """The process or build that is known to work with the lock, or ""."""
+        if processes := running_processes(lock, self.environment.names):
             print(f"    At work on this machine: process {', '.join(map(str, processes))}")
             return f"process {processes[0]}"
-        return f"build {build.id_}" if build.at_work else ""
+        return f"build {build.id_}" if build.running else ""
 
-    def _doubtful(self, lock: Lock, build: builds.Known, held: Sequence[Lock], gone: set[str]) -> bool:
-        """Whether its holder may be at work where that is not seen: on another machine, not long enough ago.
+    def _may_be_at_work(self, lock: Lock, locks: Sequence[Lock]) -> bool:
+        """Whether the holder may be at work where that cannot be seen: on another machine, not long enough ago.
 
-        Whoever holds the environment's own lock takes one stack's after the other.
+        The holder of the environment's lock takes the stacks' locks one after the other: a young one counts for both.
         """
-        if lock.on_this_machine or lock.who in gone or build.over:
+        if lock.on_this_machine:
             return False
-        same = held if not lock.stack else [lock]
-        return any(not each.on_this_machine and each.is_younger(self.stale_after) for each in same)
+        same_run = [lock] if lock.stack else locks
+        return any(not one.on_this_machine and one.is_younger(self.stale_after) for one in same_run)
 
-    def _released(self, lock: Lock, at_work: str, *, doubtful: bool) -> bool:
-        if doubtful and not at_work:
-            print("    It is of another machine: make sure that whoever took it is gone.")
+    def _release(self, lock: Lock, at_work: str, *, may_be_at_work: bool) -> bool:
+        """Whether the lock is released."""
+        if may_be_at_work and not at_work:
+            print("    It is of another machine: make sure that the run that took it has ended.")
         if at_work and self.dialog.careful:
             self.dialog.leave(f"{lock}: wait for {at_work}, or end it")
             return False
-        if doubtful and self.dialog.careful and not self.dry_run:
+        if may_be_at_work and self.dialog.careful and not self.dry_run:
             self.dialog.leave(
-                f"{lock}: its holder, on another machine, may be at work: wait; or see that it is gone, then add "
+                f"{lock}: its holder, on another machine, may be at work: wait; or see that it has ended, then add "
                 "--stale-after 0m"
             )
             return False
         if not self.dialog.ask("Release it?"):
             self.dialog.leave(f"{lock}: not released")
             return False
-        released = locks.release_lock(self.clients, self.environment.names, lock)
-        print("    released" if released else "    it was gone already, or is another's by now", flush=True)
+        released = release_lock(self.clients, self.environment.names, lock)
+        print("    released" if released else "    it was released already, or another run holds it now", flush=True)
         return True

@@ -42,30 +42,36 @@ def state_objects(clients: Clients, names: Names) -> BucketObjects:
 
 
 def ensure_state_bucket(
-    clients: Clients, *, name: str, region: str, labels: dict[str, str], project_number: str, dry_run: bool, anew: bool
+    clients: Clients,
+    *,
+    name: str,
+    region: str,
+    labels: dict[str, str],
+    project_number: str,
+    dry_run: bool,
+    replace_deleted: bool,
 ) -> list[str]:
-    """What was done (or would be), empty when the bucket is as it should be.
+    """Creates or corrects the bucket; what was done (with `dry_run`: would be), a line each.
 
-    Raises Failed; also when there was a bucket that Google still has, unless it is to be made `anew`.
+    Raises Failed; also where Google can restore a deleted bucket of the name, unless `replace_deleted`.
     """
-    bucket = _find(clients, name)
-    if bucket is None and not anew:
+    bucket = _read(clients, name)
+    if bucket is None and not replace_deleted:
         _refuse_to_replace(clients, name)
     if bucket is None and dry_run:
-        return [f"made bucket {name} in {region}: {_NEW}"]
+        return [f"created bucket {name} in {region}: {_NEW}"]
     if bucket is None:
-        bucket = _make(clients, name, region, labels)
-        if bucket is not None:
-            return [f"made bucket {name} in {region}: {_NEW}"]
-        bucket = _find(clients, name) or _refuse(name)
+        if _create(clients, name, region, labels):
+            return [f"created bucket {name} in {region}: {_NEW}"]
+        bucket = _read(clients, name) or _refuse(name)
     if str(bucket.project_number) != project_number:
         _refuse(name)
     if bucket.location.lower() != region:
         clients.say(f"note: bucket {name} is in {bucket.location}, not in REGION {region}; which does no harm")
-    return _put_right(clients, bucket, labels, dry_run)
+    return _correct(clients, bucket, labels, dry_run)
 
 
-def _find(clients: Clients, name: str) -> Bucket | None:
+def _read(clients: Clients, name: str) -> Bucket | None:
     with clients.asking(f"read bucket {name}", permission="storage.buckets.get", role=_ROLE):
         try:
             return clients.storage.get_bucket(name, retry=clients.retry, timeout=clients.patience.answer)
@@ -78,7 +84,7 @@ def _find(clients: Clients, name: str) -> Bucket | None:
 
 
 def _names_in_project(clients: Clients, prefix: str) -> list[str]:
-    """A bucket that may not be read is somebody else's, unless it is in the project's own list."""
+    """A bucket that may not be read is of another project, unless it is in the project's own list."""
     with clients.asking("list the buckets", permission="storage.buckets.list", role=_ROLE):
         buckets = clients.storage.list_buckets(prefix=prefix, retry=clients.retry, timeout=clients.patience.answer)
         return [bucket.name for bucket in buckets]
@@ -90,15 +96,15 @@ def _refuse_to_replace(clients: Clients, name: str) -> None:
     https://cloud.google.com/storage/docs/use-soft-deleted-buckets
     """
     with clients.asking("list the deleted buckets", permission="storage.buckets.list", role=_ROLE):
-        listed = clients.storage.list_buckets(
+        buckets = clients.storage.list_buckets(
             prefix=name, soft_deleted=True, retry=clients.retry, timeout=clients.patience.answer
         )
-        deleted = [bucket for bucket in listed if bucket.name == name and bucket.generation]
+        deleted = [bucket for bucket in buckets if bucket.name == name and bucket.generation]
     if deleted:
         last = max(deleted, key=lambda bucket: bucket.generation)
         raise Failed(
             f"TF_STATE_BUCKET: '{name}' was deleted{_at(last.soft_delete_time)}, and Google has it with all states "
-            f"until{_at(last.hard_delete_time) or ' some days after that'}; bring it back:\n"
+            f"until{_at(last.hard_delete_time) or ' some days after that'}; restore it:\n"
             f"  gcloud storage restore gs://{name}#{last.generation}\n"
             "To have an empty one instead, and lose those states for good: tpuenv bootstrap --new-bucket"
         )
@@ -108,8 +114,8 @@ def _at(time: datetime | None) -> str:
     return f" {time:%Y-%m-%d %H:%M} UTC" if time else ""
 
 
-def _make(clients: Clients, name: str, region: str, labels: dict[str, str]) -> Bucket | None:
-    """The new bucket, or None if by now there is one: another run's, or ours of a request whose answer was lost."""
+def _create(clients: Clients, name: str, region: str, labels: dict[str, str]) -> bool:
+    """False if by now the bucket exists: created by another run, or by a request of ours whose answer was lost."""
     bucket = clients.storage.bucket(name)
     bucket.storage_class = "STANDARD"
     bucket.versioning_enabled = True
@@ -117,17 +123,16 @@ def _make(clients: Clients, name: str, region: str, labels: dict[str, str]) -> B
     bucket.iam_configuration.public_access_prevention = "enforced"
     bucket.lifecycle_rules = [LIFECYCLE]
     bucket.labels = labels
-    with clients.asking(f"make bucket {name}", permission="storage.buckets.create", role=_ROLE):
+    with clients.asking(f"create bucket {name}", permission="storage.buckets.create", role=_ROLE):
         try:
-            return clients.storage.create_bucket(
-                bucket, location=region, retry=clients.retry, timeout=clients.patience.answer
-            )
+            clients.storage.create_bucket(bucket, location=region, retry=clients.retry, timeout=clients.patience.answer)
         except Conflict:
-            return None
+            return False
+    return True
 
 
-def _put_right(clients: Clients, bucket: Bucket, labels: dict[str, str], dry_run: bool) -> list[str]:
-    """Turns on what keeps the state safe. Lifecycle rules and labels that somebody chose are left as they are."""
+def _correct(clients: Clients, bucket: Bucket, labels: dict[str, str], dry_run: bool) -> list[str]:
+    """Turns on what keeps the state safe. Lifecycle rules and labels that somebody set stay as they are."""
     changes = []
     access = bucket.iam_configuration
     if not bucket.versioning_enabled:
