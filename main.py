@@ -13,7 +13,7 @@ from environment import project
 def main() -> int:
     """0, or 2 with every problem of the settings, or of the manifests, on stderr."""
     try:
-        wanted = project.wanted()
+        loaded = project.load_and_warn()
     except environment.Refused as refused:
         print(refused, file=sys.stderr)
         return 2
@@ -27,11 +27,11 @@ def main() -> int:
         print(f"--output: '{folder}' holds this checkout; name a folder that is there for it alone", file=sys.stderr)
         return 2
     try:
-        render(wanted, folder / "manifests")
+        render(loaded, folder / "manifests")
     except BadManifest as bad:
         print(bad, file=sys.stderr)
         return 2
-    write_stacks(wanted, folder)
+    write_stacks(loaded, folder)
     return 0
 
 

@@ -25,7 +25,8 @@ from environment.fleet.model import (
 from environment.fleet.quotas import quota_problems, quota_warnings
 from environment.locations import unlisted
 from environment.members import Member, MemberKind
-from environment.names import Names, name_problems, names_of
+from environment.name_limits import name_problems
+from environment.names import Names
 from environment.problems import Problem, Refused
 from environment.settings.file import read_vars_file
 from environment.settings.model import KEYS, Settings, conflicts, read_settings, settings_warnings
@@ -60,7 +61,7 @@ class Environment:
 
     @property
     def names(self) -> Names:
-        return names_of(self.settings)
+        return Names(self.settings)
 
 
 def load(vars_env: Path, process_env: Mapping[str, str], fleet: Path | None = None) -> Environment:

@@ -1,14 +1,19 @@
-"""What Google publishes that it offers: zones and minor versions of GKE. It opens more, so no deploy is refused for it.
+"""What Google publishes that it offers where: zones, minor versions of GKE, and the regions of Cloud Scheduler.
 
-Zones: `gcloud compute zones list` of September 2026, and the AI zones of Google's pages, which that command shows only
-to projects that see them. Versions: the table "Current versions" of GKE's release notes, September 2026.
-https://docs.cloud.google.com/kubernetes-engine/docs/release-notes
+The lists are data, in locations.json: `gcloud compute zones list`; the AI zones of Google's pages, which that command
+shows only to projects that see them; "Current versions" in GKE's release notes
+(https://docs.cloud.google.com/kubernetes-engine/docs/release-notes); and
+https://docs.cloud.google.com/scheduler/docs/locations. Google opens more, so nothing is refused for not being there.
+The rehearsal has a copy of its own, which a test compares.
 """
 
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 from environment.fleet.model import Fleet
 from environment.problems import Problem
@@ -16,43 +21,37 @@ from environment.settings.model import Settings
 from environment.settings.values import region_of
 
 _WHEN = "September 2026"
+_LISTS: dict[str, Any] = json.loads(Path(__file__).with_name("locations.json").read_text(encoding="utf-8"))
 
-# Letters of the standard zones, by region.
-ZONES = {
-    **dict.fromkeys(("europe-west1", "us-east1"), "bcd"),
-    **dict.fromkeys(("us-central1",), "abcf"),
-    **dict.fromkeys(("us-central2",), "abcd"),
-    **dict.fromkeys(
-        (
-            "africa-south1",
-            *("asia-east1", "asia-east2", "asia-northeast1", "asia-northeast2", "asia-northeast3", "asia-south1"),
-            *("asia-south2", "asia-southeast1", "asia-southeast2", "asia-southeast3"),
-            *("australia-southeast1", "australia-southeast2"),
-            *("europe-central2", "europe-north1", "europe-north2", "europe-southwest1", "europe-west2", "europe-west3"),
-            *("europe-west4", "europe-west6", "europe-west8", "europe-west9", "europe-west10", "europe-west12"),
-            "europe-west15",
-            *("me-central1", "me-central2", "me-west1"),
-            *("northamerica-northeast1", "northamerica-northeast2", "northamerica-south1"),
-            *("southamerica-east1", "southamerica-west1"),
-            *(
-                "us-east4",
-                "us-east5",
-                "us-east7",
-                "us-south1",
-                "us-west1",
-                "us-west2",
-                "us-west3",
-                "us-west4",
-                "us-west8",
-            ),
-        ),
-        "abc",
-    ),
-}
-AI_ZONES = ("us-central1-ai1a", "us-south1-ai1b")
+ZONES: dict[str, str] = _LISTS["zones"]  # letters of the standard zones, by region
+AI_ZONES: tuple[str, ...] = tuple(_LISTS["ai_zones"])
+OLDEST_MINOR: dict[str, int] = _LISTS["oldest_minor"]  # by release channel
+NEWEST_MINOR: int = _LISTS["newest_minor"]  # of any channel: the others follow within months
+SCHEDULER_REGIONS = frozenset(_LISTS["scheduler_regions"])
 
-OLDEST_MINOR = {"RAPID": 34, "REGULAR": 34, "STABLE": 34, "EXTENDED": 31}
-NEWEST_MINOR = 37  # of any channel: the others follow within months
+# By the beginning of a region's name, the longest first: a near region that has had Cloud Scheduler for years.
+_SCHEDULER_NEAR = (
+    ("us-east", "us-east4"),
+    ("us-west", "us-west1"),
+    ("southamerica-", "southamerica-east1"),
+    ("europe-", "europe-west1"),
+    ("africa-", "europe-west1"),
+    ("me-", "europe-west3"),
+    ("asia-northeast", "asia-northeast1"),
+    ("asia-south", "asia-southeast1"),
+    ("asia-", "asia-east1"),
+    ("australia-", "australia-southeast1"),
+)
+
+
+def scheduler_region(region: str) -> str:
+    """The region of a Cloud Scheduler job that belongs to `region`: itself if it is offered there, or one that is near.
+
+    A region without Cloud Scheduler answers with a lack of permission. A job may call an address anywhere.
+    """
+    if region in SCHEDULER_REGIONS:
+        return region
+    return next((near for start, near in _SCHEDULER_NEAR if region.startswith(start)), "us-central1")
 
 
 def unlisted(settings: Settings, fleet: Fleet) -> Iterator[Problem]:

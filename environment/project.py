@@ -1,4 +1,4 @@
-"""Where the project is, and the environment that its files and the process environment describe."""
+"""Finds the project's folder and files, and loads the environment that they and the process environment describe."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 import environment
 
 ROOT = Path(__file__).resolve().parent.parent
-
 
 # Names the folder of vars.env and fleet.yaml, where one checkout serves several environments.
 FOLDER = "TPUENV_FOLDER"
@@ -23,28 +22,34 @@ STORAGE_ENDPOINT = "GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT"
 
 
 def folder() -> Path:
-    """Where vars.env and fleet.yaml are."""
+    """The folder of vars.env and fleet.yaml."""
     return Path(os.environ.get(FOLDER) or ROOT).absolute()
 
 
-def loaded() -> environment.Environment:
-    """The environment. Whoever calls shows its warnings. Raises environment.Refused."""
+def load() -> environment.Environment:
+    """The environment that the files and the process environment describe. The caller shows its warnings.
+
+    Raises environment.Refused.
+    """
     return environment.load(folder() / "vars.env", os.environ, fleet=folder() / "fleet.yaml")
 
 
-def wanted() -> environment.Environment:
-    """What is `loaded`, its warnings told on stderr. Raises environment.Refused."""
-    found = loaded()
-    for warning in found.warnings:
+def load_and_warn() -> environment.Environment:
+    """As `load`, with the warnings printed on stderr. Raises environment.Refused."""
+    loaded = load()
+    for warning in loaded.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    return found
+    return loaded
 
 
-def real() -> environment.Environment:
-    """What is `wanted`, for a command that goes to Google Cloud: not the example's project, unless it is played."""
-    found = wanted()
-    if found.settings.project_id == EXAMPLE and not os.environ.get(STORAGE_ENDPOINT):
+def load_for_google() -> environment.Environment:
+    """As `load_and_warn`, for a command that calls Google Cloud.
+
+    Raises environment.Refused for the example's project too, unless the command runs in a rehearsal.
+    """
+    loaded = load_and_warn()
+    if loaded.settings.project_id == EXAMPLE and not os.environ.get(STORAGE_ENDPOINT):
         raise environment.Refused(
             (f"PROJECT_ID: '{EXAMPLE}' is the example's; set it in vars.env to the id of your Google Cloud project",)
         )
-    return found
+    return loaded

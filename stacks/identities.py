@@ -152,7 +152,7 @@ class Identities(Construct):
         role = ProjectIamCustomRole(
             self,
             f"role-{name}",
-            role_id=self.environment.names.pipeline_role(name),
+            role_id=self.environment.names.role(name),
             title=f"{self.environment.names.prefix} {title}",
             permissions=sorted(permissions),
         )

@@ -46,7 +46,7 @@ from cdktf_cdktf_provider_google.storage_bucket import (
 from constructs import Construct
 
 from environment import Environment
-from environment.scheduler import scheduler_region
+from environment.locations import scheduler_region
 from stacks.base import EnvironmentStack
 from stacks.identities import DEPLOY, PLAN, SCHEDULER, Identities
 

@@ -64,6 +64,7 @@ def test_every_zone_with_tpus_is_published() -> None:
 
 
 def test_the_rehearsal_knows_the_same_lists() -> None:
-    lists = json.loads((ROOT / "rehearsal" / "google" / "locations.json").read_text())
-    assert (lists["zones"], tuple(lists["ai_zones"])) == (locations.ZONES, locations.AI_ZONES)
-    assert (lists["oldest_minor"], lists["newest_minor"]) == (locations.OLDEST_MINOR, locations.NEWEST_MINOR)
+    ours, theirs = (
+        json.loads((ROOT / folder / "locations.json").read_text()) for folder in ("environment", "rehearsal/google")
+    )
+    assert ours == theirs

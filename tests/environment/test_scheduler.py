@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from environment.scheduler import REGIONS, scheduler_region
+from environment.locations import SCHEDULER_REGIONS, scheduler_region
 from environment.tpu import ZONES
-from rehearsal.google.locations import SCHEDULER_REGIONS
 
 
 @pytest.mark.parametrize(
@@ -25,16 +24,12 @@ from rehearsal.google.locations import SCHEDULER_REGIONS
 )
 def test_a_job_is_where_the_builds_are_or_near(region: str, near: str) -> None:
     assert scheduler_region(region) == near
-    assert near in REGIONS
+    assert near in SCHEDULER_REGIONS
 
 
 def test_every_region_with_tpus_gets_one_that_has_cloud_scheduler_on_its_continent() -> None:
     for zone in {zone for zones in ZONES.values() for zone in zones}:
         region = "-".join(zone.split("-")[:2])
         found = scheduler_region(region)
-        assert found in REGIONS
+        assert found in SCHEDULER_REGIONS
         assert found.split("-")[0] == region.split("-")[0]
-
-
-def test_the_product_and_the_rehearsal_know_the_same_regions() -> None:
-    assert REGIONS == SCHEDULER_REGIONS

@@ -52,7 +52,7 @@ def apply(
     Only one apply or destroy of an environment runs at a time; another waits for it. After an apply that was stopped
     half-way, the next one applies what is left of the plan on record; anything else is shown and asked for.
     """
-    environment = project.real()
+    environment = project.load_for_google()
     if PIPELINE in stacks:
         raise Failed(
             f"{PIPELINE}: a build must not change its own identity; a person runs `tpuenv deploy foundation {PIPELINE}`"

@@ -29,7 +29,7 @@ def bootstrap(*, dry_run: bool, new_bucket: bool) -> None:
     It is safe to repeat: what is right is left alone, and what was changed by hand is put right and reported. A state
     bucket that was deleted is not replaced while Google can give it back.
     """
-    environment = project.real()
+    environment = project.load_for_google()
     # Not before the settings are known to be good: Google's libraries take a second to load.
     from tpuenv.google.clients import connect
 

@@ -49,7 +49,7 @@ no rule asks about; the program itself.
 )
 def check(*, manifests: tuple[str, ...], namespace: str) -> int:
     """The exit code: see the notes of the help."""
-    environment = project.wanted()
+    environment = project.load_and_warn()
     read = [document for name in manifests for document in documents(name)]
     several_files = len({document.file for document in read}) > 1
     explained, unusable, ignored = 0, False, set[str]()

@@ -60,7 +60,7 @@ def destroy(
     DELETION_PROTECTION for this run. Queues are drained, then all stacks are destroyed but foundation and pipeline;
     foundation is destroyed as well, with all its data, only with --foundation destroy. It holds the environment's lock.
     """
-    environment = project.real()
+    environment = project.load_for_google()
     if confirm is None:
         cdktf_explained.require_approval("destroy", auto_approve=auto_approve)
         _refuse_to_leave_objects(environment, stacks, cdktf_options)

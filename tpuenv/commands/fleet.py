@@ -34,7 +34,7 @@ def fleet(*, write: bool) -> None:
         )
     if write and has_fleet:
         raise WrongArgument("--write: there is a fleet.yaml already, and it stays as it is; move it away first")
-    environment = project.wanted()
+    environment = project.load_and_warn()
     text = fleet_text(
         environment.groups, environment.teams, fair_sharing=environment.fair_sharing, zone=environment.settings.zone
     )

@@ -45,7 +45,7 @@ def plan(*, stacks: tuple[str, ...], destination: str | None, expect_no_changes:
     not created yet is reported as not plannable until then; that is no failure. The pipeline stack is left out unless
     it is named.
     """
-    environment = project.real()
+    environment = project.load_for_google()
     login.require(environment.settings.project_id)
     store = records.store(destination, environment) if destination else None
     synthesized = synthesize(output.absolute())

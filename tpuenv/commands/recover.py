@@ -71,7 +71,7 @@ def recover(
     it replaces stays in the bucket as an old version. Run it again after each deploy that it asks for: a stack cannot
     be checked before the cluster that it is in exists.
     """
-    environment = project.real()
+    environment = project.load_for_google()
     answer = _answers(dry_run=dry_run, yes=yes)
     login.require(environment.settings.project_id)
     synthesized = synthesize(output.absolute())

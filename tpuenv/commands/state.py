@@ -41,7 +41,7 @@ def state() -> None:
 @options.stack(required=False, help="only this one; every one that has a state if none is named")
 def versions(*, stack: str | None) -> None:
     """The versions of a stack's state, newest first."""
-    environment = project.real()
+    environment = project.load_for_google()
     # Not before the settings are known to be good: Google's libraries take a second to load.
     from tpuenv.google.clients import connect
     from tpuenv.state import versions as states
@@ -80,7 +80,7 @@ def _show(stack: str, kept: Sequence[Version]) -> None:
 @options.flag("--another-lineage", "also if a new state was begun since, after which it has other objects")
 def restore(*, stack: str, generation: int, yes: bool, another_lineage: bool) -> int:
     """Shows what differs and asks. Honours the lock, and keeps the present state as an old version."""
-    environment = project.real()
+    environment = project.load_for_google()
     from tpuenv.google.clients import connect
     from tpuenv.state import versions as states
 

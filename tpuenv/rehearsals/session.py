@@ -39,7 +39,7 @@ def to_rehearse(*, yes_it_exists: bool) -> Environment:
     """The environment of the settings. Raises environment.Refused, unless `yes_it_exists` also for a region, zone or
     GKE version that is not on Google's published lists.
     """
-    environment = project.loaded()
+    environment = project.load()
     if environment.unlisted and not yes_it_exists:
         raise Refused(tuple(f"{line}; if it is right, say --yes-it-exists" for line in environment.unlisted))
     return environment
