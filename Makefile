@@ -37,7 +37,7 @@ test-slow: setup  ## Every environment of tests/cases up and down with jobs runn
 	@$(python) -m pytest -n auto --dist loadfile -m "slow and not killed"
 
 test-killed: setup  ## Deploy builds ended half-way at ten moments, by TERM and by KILL (half an hour; test-slow does some of it)
-	@$(python) -m pytest -m slow tests/rehearsal/test_pipeline_killed.py
+	@$(python) -m pytest -m killed
 
 test-providers: setup  ## init, validate, plan with the real Terraform providers, and compare, where they can be had
 	@$(python) -m pytest -m providers

@@ -45,6 +45,7 @@ class Deployed:
     folder: Path
     synthesized: dict[str, Path] = field(default_factory=dict)
     kept: dict[str, Path] = field(default_factory=dict)
+    applied: dict[str, bytes] = field(default_factory=dict)  # the JSON of the stacks that are deployed
 
     def __post_init__(self) -> None:
         self._empty = _save(self.world.cloud, self.folder / "empty.db")
@@ -59,21 +60,27 @@ class Deployed:
         """The environment is deployed, nothing else is, and every team has jobs on every slice that it may use."""
         if described.key in self.kept:
             _restore(self.world.cloud, self.kept[described.key])
+            self.applied = {stack: self._json(described, stack) for stack in STACKS}
             return
         _restore(self.world.cloud, self._empty)
+        self.applied = {}
         self.deploy(described)
         submit(self.api, self.output(described))
         self.kept[described.key] = _save(self.world.cloud, self.folder / f"kept-{len(self.kept)}.db")
 
     def deploy(self, described: Described) -> dict[str, Mapping[str, str]]:
-        """Stack by stack; what was done, by stack and address. Raises Stopped, which has what was done before."""
+        """Deploys the stacks whose JSON has changed, in their order. The actions by stack and address.
+
+        Raises Stopped, which has the actions of the stacks before.
+        """
         done: dict[str, Mapping[str, str]] = {}
         try:
             for stack in STACKS:
-                actions = self.plan(described, stack)
-                if actions:
+                text = self._json(described, stack)
+                if self.applied.pop(stack, None) != text and (actions := self.plan(described, stack)):
                     self.terraform(stack, "apply", "-json", "planned")
                     done[stack] = actions
+                self.applied[stack] = text
         except Stopped as stopped:
             stopped.done = done
             raise
@@ -85,6 +92,9 @@ class Deployed:
         said = _lines(self.terraform(stack, "plan", "-json", "-out=planned"))
         changes = [each["change"] for each in said if each.get("type") == "planned_change"]
         return {each["resource"]["addr"]: _ACTIONS[each["action"]] for each in changes if each["action"] in _ACTIONS}
+
+    def _json(self, described: Described, stack: str) -> bytes:
+        return (self.output(described) / "stacks" / stack / "cdk.tf.json").read_bytes()
 
     def _put(self, described: Described, stack: str) -> None:
         """The stack's JSON, and its charts, where Terraform works."""

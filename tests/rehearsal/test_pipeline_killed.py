@@ -39,8 +39,11 @@ pytestmark = [
 SEED = 5
 MOMENTS = 10
 
-# Each takes half a minute and more: two are slow tests like others, the rest a run of their own.
-NUMBERS = [pytest.param(number, marks=() if number in (2, 6) else pytest.mark.killed) for number in range(MOMENTS)]
+
+def moments(slow: int) -> list[object]:
+    """All moments. A deploy takes half a minute: one is a slow test like others, the rest are a run of their own."""
+    return [pytest.param(number, marks=() if number == slow else pytest.mark.killed) for number in range(MOMENTS)]
+
 
 # Counts what is written into the cloud, by whomever.
 COUNTING = """
@@ -262,14 +265,14 @@ def _unlike(path: str, found: object, wanted: object) -> Iterator[str]:
         yield f"{path}: {json.dumps(found)} instead of {json.dumps(wanted)}"
 
 
-@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("number", moments(slow=6))
 def test_after_sigterm_the_next_deploy_converges_by_itself(deployments: Deployments, number: int) -> None:
     end_at(deployments, number, signal.SIGTERM)
     deployments.deploy()
     assert not (found := differences(deployments.cloud(), deployments.final)), found
 
 
-@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("number", moments(slow=2))
 def test_after_sigkill_recover_and_the_next_deploy_converge(deployments: Deployments, number: int) -> None:
     end_at(deployments, number, signal.SIGKILL)
     deployments.person("recover", "--yes")
