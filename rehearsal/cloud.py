@@ -20,7 +20,7 @@ Attributes = dict[str, Any]
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS objects (
-    kind TEXT NOT NULL, name TEXT NOT NULL, attributes TEXT NOT NULL, created REAL NOT NULL, updated REAL NOT NULL,
+    kind TEXT NOT NULL, name TEXT NOT NULL, attributes TEXT NOT NULL, created REAL NOT NULL,
     PRIMARY KEY (kind, name));
 CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS blobs (
@@ -31,20 +31,16 @@ CREATE TABLE IF NOT EXISTS blobs (
 
 @dataclass(frozen=True, kw_only=True)
 class Object:
-    """Something that exists. `created` and `updated` are seconds since 1970."""
+    """Something that exists."""
 
     kind: str
     name: str
     attributes: Attributes
-    created: float
-    updated: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class Blob:
-    """One generation of an object in a bucket; `live` is false for those that a newer one replaced or a deletion
-    left.
-    """
+    """One generation of an object in a bucket; `created` is seconds since 1970."""
 
     bucket: str
     name: str
@@ -52,7 +48,6 @@ class Blob:
     content: bytes
     metadata: Attributes
     created: float
-    live: bool
 
 
 class Cloud:
@@ -102,12 +97,11 @@ class Cloud:
 
     def put(self, kind: str, name: str, attributes: Mapping[str, Any]) -> None:
         """Create the object or replace its attributes."""
-        now = time.time()
         with self.transaction():
             self._connection.execute(
-                "INSERT INTO objects VALUES (?, ?, ?, ?, ?)"
-                " ON CONFLICT (kind, name) DO UPDATE SET attributes = excluded.attributes, updated = excluded.updated",
-                (kind, name, json.dumps(attributes), now, now),
+                "INSERT INTO objects VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (kind, name) DO UPDATE SET attributes = excluded.attributes",
+                (kind, name, json.dumps(attributes), time.time()),
             )
 
     def delete(self, kind: str, name: str) -> bool:
@@ -120,18 +114,11 @@ class Cloud:
     def find(self, kind: str | None = None, *, prefix: str = "") -> list[Object]:
         """What exists, in order of creation: all, or of one kind, or with names under a prefix."""
         rows = self._rows(
-            "SELECT kind, name, attributes, created, updated FROM objects"
+            "SELECT kind, name, attributes FROM objects"
             " WHERE kind = coalesce(?, kind) AND substr(name, 1, length(?)) = ? ORDER BY created, rowid",
             (kind, prefix, prefix),
         )
-        return [
-            Object(kind=row[0], name=row[1], attributes=json.loads(row[2]), created=row[3], updated=row[4])
-            for row in rows
-        ]
-
-    def count(self, kind: str | None = None) -> int:
-        """How many objects exist, of all kinds or of one."""
-        return int(self._rows("SELECT count(*) FROM objects WHERE kind = coalesce(?, kind)", (kind,))[0][0])
+        return [Object(kind=row[0], name=row[1], attributes=json.loads(row[2])) for row in rows]
 
     def change(self, kind: str, name: str, edit: Callable[[Attributes], None]) -> None:
         """Edit an object behind Terraform's back, as somebody in the console would. Raises KeyError without one."""
@@ -150,12 +137,6 @@ class Cloud:
                 (counter,),
             ).fetchone()
             return int(row[0])
-
-    def snapshot(self) -> dict[tuple[str, str], str]:
-        """Everything that exists, to compare two moments; blobs with their generation and without their content."""
-        objects = {(item.kind, item.name): json.dumps(item.attributes, sort_keys=True) for item in self.find()}
-        blobs = {(f"blob {blob.bucket}", blob.name): str(blob.generation) for blob in self.blobs()}
-        return objects | blobs
 
     def put_blob(self, bucket: str, name: str, content: bytes, metadata: Attributes, *, keep_old: bool) -> Blob:
         """Write an object into a bucket; the one it replaces stays as an old generation when `keep_old`."""
@@ -187,21 +168,11 @@ class Cloud:
     ) -> list[Blob]:
         """Objects in buckets, by name; with `generations` the old ones too, oldest first."""
         rows = self._rows(
-            "SELECT bucket, name, generation, content, metadata, created, live FROM blobs"
+            "SELECT bucket, name, generation, content, metadata, created FROM blobs"
             " WHERE bucket = coalesce(?, bucket) AND name = coalesce(?, name)"
             " AND substr(name, 1, length(?)) = ? AND live >= ?"
             " ORDER BY bucket, name, generation",
             (bucket, name, prefix, prefix, 0 if generations else 1),
         )
-        return [
-            Blob(
-                bucket=row[0],
-                name=row[1],
-                generation=row[2],
-                content=row[3],
-                metadata=json.loads(row[4]),
-                created=row[5],
-                live=bool(row[6]),
-            )
-            for row in rows
-        ]
+        names = ("bucket", "name", "generation", "content", "metadata", "created")
+        return [Blob(**dict(zip(names, row, strict=True)) | {"metadata": json.loads(row[4])}) for row in rows]

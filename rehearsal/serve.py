@@ -15,7 +15,7 @@ import grpc
 from rehearsal import http_server, processes
 from rehearsal.cloud import Cloud
 from rehearsal.cloudbuild import api
-from rehearsal.google import list_apis, quota_project
+from rehearsal.google import access, list_apis
 from rehearsal.google.cloud_storage_api import Storage
 from rehearsal.kubernetes import server
 from rehearsal.resource_types import DATA_SOURCES, RESOURCE_TYPES
@@ -76,7 +76,7 @@ def answers(cloud: Cloud) -> Callable[[http_server.Request], http_server.Respons
         if request.path.startswith(server.PREFIX):
             return server.serve(cloud, request)
         building, listing = api.serves(request.path), list_apis.PATH.fullmatch(request.path)
-        quota_project.check(cloud, request, storage=not (building or listing))
+        access.check_quota_project(cloud, request, storage=not (building or listing))
         if building:
             return api.serve(cloud, request)
         if listing:

@@ -12,7 +12,7 @@ import re
 from rehearsal.cloud import Cloud
 from rehearsal.cloudbuild import builds, triggers
 from rehearsal.cloudbuild.triggers import Trigger
-from rehearsal.google import identity
+from rehearsal.google.access import caller, permit
 from rehearsal.http_server import HttpError, Request, Response, json_response
 
 _RUN = re.compile(r"/v1/(projects/([^/]+)/locations/[^/]+/triggers/[^/:]+):run")
@@ -25,9 +25,7 @@ def serves(path: str) -> bool:
 
 def serve(cloud: Cloud, request: Request) -> Response:
     """The operation that holds the new build, or a build; raises HttpError."""
-    account = identity.account_of(request.headers.get("authorization", "").removeprefix("Bearer "))
-    if account is None:
-        raise HttpError(401, "Request had invalid authentication credentials.")
+    account = caller(request)
     if request.method == "POST" and (match := _RUN.fullmatch(request.path)):
         return _run(cloud, request, account, *match.groups())
     if request.method == "GET" and (match := _GET.fullmatch(request.path)):
@@ -36,7 +34,7 @@ def serve(cloud: Cloud, request: Request) -> Response:
 
 
 def _get(cloud: Cloud, account: str, name: str, project: str) -> Response:
-    _permit(cloud, account, "cloudbuild.builds.get", name, project)
+    permit(cloud, account, "cloudbuild.builds.get", name, project=project)
     found = cloud.get(builds.BUILD, name)
     if found is None:
         raise HttpError(404, f"Requested entity was not found: {name}")
@@ -44,11 +42,11 @@ def _get(cloud: Cloud, account: str, name: str, project: str) -> Response:
 
 
 def _run(cloud: Cloud, request: Request, account: str, name: str, project: str) -> Response:
-    _permit(cloud, account, "cloudbuild.builds.create", name, project)
+    permit(cloud, account, "cloudbuild.builds.create", name, project=project)
     trigger = _find(cloud, name)
     # https://cloud.google.com/build/docs/securing-builds/configure-user-specified-service-accounts
     runs_as = f"projects/{project}/serviceAccounts/{trigger.account}"
-    _permit(cloud, account, "iam.serviceAccounts.actAs", runs_as, project)
+    permit(cloud, account, "iam.serviceAccounts.actAs", runs_as, project=project)
     source = json.loads(request.body or b"{}").get("source") or {}
     build = builds.ask(
         cloud,
@@ -66,11 +64,6 @@ def _run(cloud: Cloud, request: Request, account: str, name: str, project: str) 
             },
         }
     )
-
-
-def _permit(cloud: Cloud, account: str, permission: str, resource: str, project: str) -> None:
-    if why := identity.denied(cloud, account, permission, resource, project=project):
-        raise HttpError(403, why)
 
 
 def _find(cloud: Cloud, name: str) -> Trigger:

@@ -104,32 +104,24 @@ class Config:
             return tuple(substituted(text, values) for text in texts)
 
         steps = tuple(
-            Step(
-                number=step.number,
+            replace(
+                step,
                 name=substituted(step.name, values),
-                id_=step.id_,
                 entrypoint=substituted(step.entrypoint, values),
                 args=fill(step.args),
                 env=fill(step.env),
                 dir_=substituted(step.dir_, values),
-                wait_for=step.wait_for,
-                timeout=step.timeout,
-                where=step.where,
             )
             for step in self.steps
         )
-        return Config(
-            file=self.file,
+        return replace(
+            self,
             steps=steps,
-            timeout=self.timeout,
             logs_bucket=substituted(self.logs_bucket, values),
             env=fill(self.env),
-            logging=self.logging,
             images=fill(self.images),
             tags=fill(self.tags),
-            dynamic=self.dynamic,
             substitutions=values,
-            declared_at=self.declared_at,
         )
 
 

@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 
 from rehearsal.cloud import Attributes, Blob, Cloud
 from rehearsal.google import identity
+from rehearsal.google.access import caller
 from rehearsal.http_server import HttpError, Request, Response, json_response
 
 BUCKET = "google_storage_bucket"
@@ -74,10 +75,7 @@ class Storage:
         body = json.loads(request.body or b"{}")
         if request.method != "POST":
             raise HttpError(404, "Not Found")
-        account = identity.account_of(request.headers.get("authorization", "").removeprefix("Bearer "))
-        project = request.query.get("project", "")
-        if account is None:
-            raise HttpError(401, "Invalid Credentials")
+        account, project = caller(request), request.query.get("project", "")
         if identity.denied(self.cloud, account, "storage.buckets.create", f"projects/{project}", project=project):
             raise HttpError(403, f"{account} does not have storage.buckets.create access to the Google Cloud project.")
         with self.cloud.transaction():

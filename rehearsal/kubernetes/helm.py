@@ -27,39 +27,12 @@ from rehearsal.terraform import planning
 from rehearsal.terraform.resource_type import Client, Refusal
 from rehearsal.terraform.schemas import Block
 from rehearsal.terraform.values import UNKNOWN, Unknown, is_known
+from vocabulary.resource_types import provider_facts
 
 KIND = "helm_release"
 
 _NAME_LIMIT = 53  # https://helm.sh/docs/chart_template_guide/named_templates/
 _LAST_LINES = 12  # of a failed program's output
-
-# What the provider plans where nothing is said. (`defaultAttributes`)
-_DEFAULTS: Attributes = {
-    "atomic": False,
-    "cleanup_on_fail": False,
-    "create_namespace": False,
-    "dependency_update": False,
-    "disable_crd_hooks": False,
-    "disable_openapi_validation": False,
-    "disable_webhooks": False,
-    "force_update": False,
-    "lint": False,
-    "max_history": 0,
-    "namespace": "default",
-    "pass_credentials": False,
-    "recreate_pods": False,
-    "render_subchart_notes": True,
-    "replace": False,
-    "reset_values": False,
-    "reuse_values": False,
-    "skip_crds": False,
-    "take_ownership": False,
-    "timeout": 300,
-    "verify": False,
-    "wait": True,
-    "wait_for_jobs": False,
-    "upgrade_install": False,
-}
 
 
 class Release:
@@ -71,7 +44,7 @@ class Release:
     def plan(self, client: Client, block: Block, prior: Attributes | None, planned: Attributes) -> Attributes:
         """The provider loads the chart at plan, so a chart that is not there is refused then."""
         out = dict(planned)
-        for name, value in _DEFAULTS.items():
+        for name, value in provider_facts(KIND).defaults.items():
             if isinstance(out.get(name), Unknown):
                 out[name] = value
         if is_known(out["chart"]) and is_known(out.get("repository")):

@@ -13,46 +13,34 @@ from rehearsal.kubernetes.controllers import holders
 from rehearsal.kubernetes.manifest_resource import Manifest
 from rehearsal.kubernetes.objects import Object
 from rehearsal.kubernetes.provider_access import cluster_api
-from rehearsal.kubernetes.resources import Resource
+from rehearsal.kubernetes.resources import BUILT_IN, Resource
 from rehearsal.kubernetes.status import Status
 from rehearsal.terraform import planning
 from rehearsal.terraform.resource_type import Client, Refusal, ResourceType
 from rehearsal.terraform.schemas import Block, NestedBlock
 from rehearsal.terraform.values import UNKNOWN, Unknown
+from vocabulary.resource_types import all_types
 
 # What the provider keeps for itself.
-_NOT_IN_THE_OBJECT = (
-    "id",
-    "timeouts",
-    "default_secret_name",
-    "wait_for_default_service_account",
-    "wait_for_completion",
-)
+_NOT_IN_THE_OBJECT = ("id", "timeouts", "default_secret_name", "wait_for_default_service_account")
 _SERVERS = ("generation", "resource_version", "uid")
 
 # Terraform names a repeated block in the singular. https://kubernetes.io/docs/reference/kubernetes-api/
 _PLURALS = {
     "rule": "rules",
     "subject": "subjects",
-    "limit": "limits",
-    "container": "containers",
-    "init_container": "initContainers",
-    "volume": "volumes",
-    "toleration": "tolerations",
     "image_pull_secret": "imagePullSecrets",
     "secret": "secrets",
-    "env": "env",
-    "port": "ports",
 }
 
 
 class Typed:
-    """One `kubernetes_<kind>` resource type."""
+    """One `kubernetes_<kind>_v1` resource type. Every one that vocabulary/resource_types describes is there."""
 
-    def __init__(self, type_: str, api_version: str, kind: str) -> None:
+    def __init__(self, type_: str) -> None:
         self.type_ = type_
-        self.api_version = api_version
-        self.kind = kind
+        self.kind = _camel(f"_{type_.removeprefix('kubernetes_').removesuffix('_v1')}")
+        self.api_version = next(resource.api_version for resource in BUILT_IN if resource.kind == self.kind)
 
     def forces(self, prior: Attributes, planned: Attributes) -> list[planning.Path]:
         return []
@@ -198,28 +186,7 @@ def _blocks(there: Any, nested: NestedBlock, state: Any) -> Any:
     return out
 
 
-def _typed(api_version: str, names: str) -> list[Typed]:
-    """Both of the names that most types have: kubernetes_role and kubernetes_role_v1."""
-    found = []
-    for name in names.split():
-        kind = "".join(part.title() for part in name.removesuffix("_v1").split("_"))
-        found.append(Typed(f"kubernetes_{name}", api_version, kind))
-    return found
-
-
 RESOURCE_TYPES: tuple[ResourceType, ...] = (
     Manifest(),
-    *_typed(
-        "v1",
-        "namespace namespace_v1 service_account service_account_v1 config_map config_map_v1 secret_v1 resource_quota"
-        " resource_quota_v1 limit_range limit_range_v1 persistent_volume_v1 persistent_volume_claim_v1",
-    ),
-    *_typed(
-        "rbac.authorization.k8s.io/v1",
-        "role role_v1 role_binding role_binding_v1 cluster_role cluster_role_v1 cluster_role_binding"
-        " cluster_role_binding_v1",
-    ),
-    *_typed("networking.k8s.io/v1", "network_policy network_policy_v1"),
-    *_typed("scheduling.k8s.io/v1", "priority_class priority_class_v1"),
-    *_typed("batch/v1", "job job_v1"),
+    *(Typed(type_) for type_ in all_types() if type_.startswith("kubernetes_") and type_ != Manifest.type_),
 )

@@ -87,7 +87,8 @@ def read(provider: str, names: Iterable[str], cache: Path) -> dict[str, Block]:
     """
     wanted = sorted(set(names))
     version = importlib.metadata.version(package(provider).replace("_", "-"))
-    reader = hashlib.sha256(Path(__file__).read_bytes() + "\n".join(wanted).encode()).hexdigest()[:12]
+    code = Path(__file__).read_bytes() + Path(schemas.__file__).read_bytes()
+    reader = hashlib.sha256(code + "\n".join(wanted).encode()).hexdigest()[:12]
     kept = cache / f"schemas-{provider}-{version}-{reader}.json"
     if kept.is_file():
         return {name: schemas.from_json(value) for name, value in json.loads(kept.read_text()).items()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rehearsal.terraform.wire import MESSAGES
@@ -119,47 +119,21 @@ def _attribute_message(name: str, attribute: Attribute, sensitive: Collection[st
 
 def to_json(block: Block) -> Any:
     """The schema as JSON, to keep it on disk."""
-    return {
-        "attributes": {name: _attribute_json(attribute) for name, attribute in block.attributes.items()},
-        "blocks": {
-            name: {"nesting": nested.nesting, "single_item": nested.single_item, "block": to_json(nested.block)}
-            for name, nested in block.blocks.items()
-        },
-    }
-
-
-def _attribute_json(attribute: Attribute) -> Any:
-    out: dict[str, Any] = {"type": attribute.type_}
-    out.update({flag: True for flag in ("required", "optional", "computed") if getattr(attribute, flag)})
-    if attribute.nested is not None:
-        inner = {name: _attribute_json(value) for name, value in attribute.nested.attributes.items()}
-        out["nested"] = {"nesting": attribute.nested.nesting, "attributes": inner}
-    return out
+    return asdict(block)
 
 
 def from_json(data: Any) -> Block:
     """The inverse of `to_json`."""
+    blocks = {name: value | {"block": from_json(value["block"])} for name, value in data["blocks"].items()}
     return Block(
-        attributes={name: _attribute_from_json(value) for name, value in data["attributes"].items()},
-        blocks={
-            name: NestedBlock(
-                nesting=value["nesting"], single_item=value["single_item"], block=from_json(value["block"])
-            )
-            for name, value in data["blocks"].items()
-        },
+        attributes=_attributes_from_json(data["attributes"]),
+        blocks={name: NestedBlock(**value) for name, value in blocks.items()},
     )
 
 
-def _attribute_from_json(data: Any) -> Attribute:
-    nested = data.get("nested")
-    return Attribute(
-        type_=data["type"],
-        required=data.get("required", False),
-        optional=data.get("optional", False),
-        computed=data.get("computed", False),
-        nested=nested
-        and Nested(
-            nesting=nested["nesting"],
-            attributes={name: _attribute_from_json(value) for name, value in nested["attributes"].items()},
-        ),
-    )
+def _attributes_from_json(data: Any) -> dict[str, Attribute]:
+    return {name: Attribute(**value | {"nested": _nested_from_json(value["nested"])}) for name, value in data.items()}
+
+
+def _nested_from_json(data: Any) -> Nested | None:
+    return data and Nested(nesting=data["nesting"], attributes=_attributes_from_json(data["attributes"]))

@@ -70,7 +70,7 @@ class FakeCloud:
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.cloud = Cloud(self.folder / "cloud.db")
-        if not self.cloud.count():
+        if not self.cloud.find():
             create_project(self.cloud, self.project, number=self.number, services=list(self.services))
         self._web: ThreadingHTTPServer | None = None
         self._place = Place(folder=self.folder)

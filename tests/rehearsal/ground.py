@@ -15,8 +15,8 @@ from typing import Any
 
 from environment import Environment
 from rehearsal.google.cloud_storage_api import BUCKET
-from rehearsal.terraform import failures
 from rehearsal.world import ROOT, World
+from tests.rehearsal import failures
 from tests.rehearsal.deployed import world_of
 from tests.synthesis import STACKS
 

@@ -12,8 +12,8 @@ import pytest
 
 from rehearsal.cloud import Object
 from rehearsal.google.gke import POOL
-from rehearsal.terraform import failures
 from tests.change_cases import NAMES, Change, Described, change
+from tests.rehearsal import failures
 from tests.rehearsal.changed import Deployed, Stopped
 from tests.rehearsal.deployed import world_of
 from tests.synthesis import STACKS

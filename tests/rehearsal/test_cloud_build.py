@@ -47,7 +47,7 @@ def test_a_trigger_comes_stays_changes_and_goes(building: FakeCloud) -> None:
     assert replaced == [("location",)]
     assert building.imported("google_cloudbuild_trigger.deploy", str(made["id"])) == changed
     building.destroy("google_cloudbuild_trigger.deploy")
-    assert building.cloud.count("google_cloudbuild_trigger") == 0
+    assert len(building.cloud.find("google_cloudbuild_trigger")) == 0
 
 
 def test_google_gives_back_the_connection_s_type_of_repository_whatever_was_sent(building: FakeCloud) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from rehearsal.google.cloud_storage_api import BUCKET
-from rehearsal.terraform import failures
 from tests.loading import loaded
+from tests.rehearsal import failures
 from tests.rehearsal.ground import STACKS, STATES, Ground, Things, ground_of, same
 
 pytestmark = pytest.mark.slow

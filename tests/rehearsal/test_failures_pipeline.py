@@ -91,7 +91,7 @@ def test_the_deploy_account_may_see_what_its_destroy_would_leave_behind(ground: 
     ground.recover("foundation", "cluster", "--yes")
     said = ground.tpuenv(*destroy, account=DEPLOY)
     assert said.endswith("Destroyed: queues, tpu-node-pools, platform, cluster\n")
-    assert ground.world.cloud.count("google_container_cluster") == 0
+    assert len(ground.world.cloud.find("google_container_cluster")) == 0
 
 
 def test_what_cannot_be_looked_at_is_named_and_the_rest_goes_on(ground: Ground) -> None:

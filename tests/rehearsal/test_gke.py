@@ -109,8 +109,8 @@ def test_the_providers_own_protection_refuses_to_delete_a_cluster(deployed: Fake
 def test_a_cluster_takes_its_pools_and_objects_with_it(deployed: FakeCloud) -> None:
     deployed.destroy(CLUSTER)
     assert deployed.read(TPU) is None
-    assert deployed.cloud.count("kubernetes") == 0
-    assert deployed.cloud.count("helm_release") == 0
+    assert len(deployed.cloud.find("kubernetes")) == 0
+    assert len(deployed.cloud.find("helm_release")) == 0
 
 
 def test_networking_of_a_cluster_forces_replacement_and_its_channel_does_not(deployed: FakeCloud) -> None:

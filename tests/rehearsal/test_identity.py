@@ -51,7 +51,7 @@ def test_the_deploy_identity_makes_all_that_the_builds_deploy(synthesis: Synthes
     for stack in stacks_in(output):
         if stack != "pipeline":
             fake.deploy(read_stack(output, stack))
-    assert fake.cloud.count("google_container_node_pool") == 3
+    assert len(fake.cloud.find("google_container_node_pool")) == 3
     fake.close()
 
 
@@ -66,8 +66,8 @@ def test_the_deploy_identity_takes_all_of_it_down(piped: FakeCloud, synthesis: S
     piped.act_as(DEPLOY)
     for address in reversed([each for each in piped.resources if each in mine]):
         piped.destroy(address)
-    assert piped.cloud.count("google_container_cluster") == piped.cloud.count("google_compute_network") == 0
-    assert piped.cloud.count("google_cloudbuild_trigger") == 4
+    assert len(piped.cloud.find("google_container_cluster")) == len(piped.cloud.find("google_compute_network")) == 0
+    assert len(piped.cloud.find("google_cloudbuild_trigger")) == 4
 
 
 def test_after_a_new_foundation_a_person_deploys_the_pipeline_again(piped: FakeCloud, synthesis: Synthesis) -> None:

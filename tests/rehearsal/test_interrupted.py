@@ -19,8 +19,8 @@ import pytest
 from rehearsal import processes
 from rehearsal.google.gke import CLUSTER
 from rehearsal.kubernetes.api import Api
-from rehearsal.terraform import failures
 from tests.loading import loaded
+from tests.rehearsal import failures
 from tests.rehearsal.deployed import admitted, submit
 from tests.rehearsal.ground import Ground, Things, ground_of
 

@@ -32,7 +32,7 @@ def test_it_comes_stays_and_goes(services: FakeCloud, type_: str) -> None:
     assert made is not None
     assert services.unchanged(f"{type_}.one")
     services.destroy(f"{type_}.one")
-    assert services.cloud.count(type_) == 0
+    assert services.cloud.find(type_) == []
 
 
 @pytest.mark.parametrize("type_", ["google_vertex_ai_tensorboard", "google_cloudbuild_trigger"])
