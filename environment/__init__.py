@@ -12,15 +12,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from environment.addresses import address_problems, address_warnings
+from environment.fleet.checks import fleet_problems, fleet_warnings, misnamed_fleet
 from environment.fleet.model import (
     CapacityMode,
     Fleet,
     PoolGroup,
     Team,
-    fleet_problems,
-    fleet_warnings,
     implicit_fleet,
-    misnamed_fleet,
 )
 from environment.fleet.quotas import quota_problems, quota_warnings
 from environment.locations import unlisted

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from environment.locations import SCHEDULER_REGIONS, scheduler_region
-from environment.tpu import ZONES
+from environment.tpu_catalogue import ZONES
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from environment.tpu import MACHINE_TYPES, ZONES, Slice, UnknownTpuType, slice_for, tpu_types
+from environment.tpu import Slice, UnknownTpuType, slice_for, tpu_types
+from environment.tpu_catalogue import MACHINE_TYPES, ZONES
 
 FACTS = Path(__file__).parent.parent / "facts"
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bench.table import put_between_markers
-from environment.tpu import MACHINE_TYPES, ZONES, slice_for, tpu_types
+from environment.tpu import slice_for, tpu_types
+from environment.tpu_catalogue import MACHINE_TYPES, ZONES
 from tests import published
 from tests.generate.identities_table import identities_table
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from environment.tpu import MACHINE_TYPES, UnknownTpuType, slice_for
+from environment.tpu import UnknownTpuType, slice_for
+from environment.tpu_catalogue import MACHINE_TYPES
 from rehearsal.google.tpu import SHAPES, Shape
 from rehearsal.terraform.resource_type import Refusal
 from tests.rehearsal.fake import FakeCloud
