@@ -152,7 +152,7 @@ class Show(Parts):
         print()
 
     def _cluster(self) -> str:
-        from rehearsal.google.gke import CLUSTER
+        from rehearsal.google.network import CLUSTER
 
         return self.world.cloud.find(CLUSTER)[0].name
 
