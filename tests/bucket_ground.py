@@ -75,7 +75,7 @@ class Ground:
             return yes
 
         stack = Stack(name="queues", folder=self.folder)
-        return repair_state(self.clients, self.names, stack, Dialog(answer=answer, careful=True), locked=False)
+        return repair_state(self.clients, self.names, stack, Dialog(answer=answer, unattended=True), locked=False)
 
 
 @contextmanager

@@ -99,7 +99,7 @@ def test_a_deploy_that_stops_names_the_lock_and_what_exists_in_no_state(ground: 
     said = ground.tpuenv(*deploy, code=1)
     assert "already exists" in said
     assert f"In the cloud, but in no state: google_compute_subnetwork.subnet ({SUBNET})" in said
-    assert said.rstrip().endswith("`tpuenv recover` puts that right.")
+    assert said.rstrip().endswith("`tpuenv recover` corrects that.")
     lock = json.dumps(
         {"ID": "1", "Who": "ada@far-away", "Operation": "OperationTypeApply", "Created": "2020-01-01T00:00:00Z"}
     ).encode()

@@ -70,7 +70,7 @@ def test_two_boards_of_one_name_are_left_to_a_person(ground: Ground) -> None:
 def test_what_is_half_made_and_protected_is_named_with_the_two_ways_out(ground: Ground) -> None:
     ground.terraform("foundation", "taint", NETWORK)
     said = ground.recover("foundation", "--yes", code=1)
-    assert f"would make {NETWORK}" in said.replace("\n", " ")
+    assert f"would replace {NETWORK}" in said.replace("\n", " ")
     assert f"untaint {NETWORK}" in said
     assert "DELETION_PROTECTION=false tpuenv deploy foundation" in said
     ground.terraform("foundation", "untaint", NETWORK)

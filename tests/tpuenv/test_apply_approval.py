@@ -46,7 +46,7 @@ def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
 
 def ask(name: str = "tpu-deploy", commit: str = COMMIT) -> str:
     trigger = triggers.trigger_name(name, project_id="my-project", location="europe-west4")
-    return triggers.ask(connect("my-project"), trigger=trigger, commit=commit)
+    return triggers.run_trigger(connect("my-project"), trigger=trigger, commit=commit)
 
 
 def test_the_next_build_is_of_the_same_commit_and_waits_for_approval(cloud: Cloud) -> None:

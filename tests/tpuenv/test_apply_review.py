@@ -16,7 +16,7 @@ from tests.plans import ADDRESS, changed, plan
 from tpuenv.failure import Failed
 from tpuenv.main import main
 from tpuenv.review.changes import Change, Changes, read
-from tpuenv.review.comparison import Verdict, by_hand, differences, verdict
+from tpuenv.review.comparison import Verdict, changed_by_hand, differences, verdict
 from tpuenv.review.records import Record, RecordFolder, parse
 
 NEW = {"name": "a", "size": 1, "labels": {"team": "x"}}
@@ -130,9 +130,9 @@ def test_a_difference_is_told(then: Changes, now: Changes, told: str) -> None:
         (of(NEW, {**NEW, "size": 2, "name": "b"}), of({**NEW, "name": "b"}, {**NEW, "size": 2, "name": "b"})),
     ],
 )
-@pytest.mark.parametrize("half_done", [False, True])
-def test_a_part_of_what_was_reviewed_was_reviewed(then: Changes, now: Changes, half_done: bool) -> None:
-    assert differences(reviewed=then, now=now, half_done=half_done) == []
+@pytest.mark.parametrize("partly_applied", [False, True])
+def test_a_part_of_what_was_reviewed_was_reviewed(then: Changes, now: Changes, partly_applied: bool) -> None:
+    assert differences(reviewed=then, now=now, partly_applied=partly_applied) == []
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_part_of_what_was_reviewed_was_reviewed(then: Changes, now: Changes, h
 def test_what_is_left_of_making_an_object_was_reviewed_only_while_its_apply_is_unfinished(
     then: Changes, now: Changes
 ) -> None:
-    assert differences(reviewed=then, now=now, half_done=True) == []
+    assert differences(reviewed=then, now=now, partly_applied=True) == []
     assert differences(reviewed=then, now=now)
 
 
@@ -170,14 +170,14 @@ def test_what_is_left_of_making_an_object_was_reviewed_only_while_its_apply_is_u
     ],
 )
 def test_an_object_is_made_to_its_end_as_reviewed_or_not_at_all(then: Changes, now: Changes, told: str) -> None:
-    assert differences(reviewed=then, now=now, half_done=True) == [f"{ADDRESS}: {told}"]
+    assert differences(reviewed=then, now=now, partly_applied=True) == [f"{ADDRESS}: {told}"]
 
 
 @pytest.mark.parametrize("whose", [create(NEW), of({**NEW, "name": "b"}, NEW, **IN_PLACE_IMPOSSIBLE)])
 def test_an_object_that_is_whole_is_not_changed_in_the_name_of_its_creation(whose: Changes) -> None:
     """As after a change by hand, or where the cloud chose other defaults, of an object that an apply has made."""
     for before in ({**NEW, "size": 9}, {"name": "a", "extra": 1}):
-        found = differences(reviewed=whose, now=of(before, NEW), half_done=True)
+        found = differences(reviewed=whose, now=of(before, NEW), partly_applied=True)
         assert found == [f"{ADDRESS}: reviewed: {whose.resources[0].action}, now: change"]
 
 
@@ -214,7 +214,7 @@ def test_an_object_that_is_whole_is_not_changed_in_the_name_of_its_creation(whos
     ],
 )
 def test_what_was_done_and_undone_by_hand_is_not_what_is_left(then: Changes, now: dict[str, Any], told: str) -> None:
-    (line,) = differences(reviewed=then, now=read(now, salt="salt"), half_done=True)
+    (line,) = differences(reviewed=then, now=read(now, salt="salt"), partly_applied=True)
     assert line.startswith(ADDRESS)
     assert told in line
 
@@ -222,7 +222,7 @@ def test_what_was_done_and_undone_by_hand_is_not_what_is_left(then: Changes, now
 def test_drift_of_what_is_not_planned_does_not_keep_the_rest_from_being_applied() -> None:
     then = of({"size": 1, "seen": 1}, {"size": 2, "seen": 1})
     now = plan(changed({"size": 1, "seen": 7}, {"size": 2, "seen": 7}), drift=(changed({"seen": 1}, {"seen": 7}),))
-    assert differences(reviewed=then, now=read(now, salt="salt"), half_done=True) == []
+    assert differences(reviewed=then, now=read(now, salt="salt"), partly_applied=True) == []
 
 
 def test_a_record_is_good_for_one_apply_and_for_what_is_left_of_it() -> None:
@@ -254,18 +254,18 @@ def found_changed(*drifted: dict[str, Any]) -> Changes:
 
 def test_what_somebody_changed_by_hand_since_is_still_to_be_reviewed() -> None:
     drifted = changed({"size": 4}, {"size": 9}, address=OTHER)
-    assert by_hand(reviewed=create(NEW), now=found_changed(drifted))
-    assert by_hand(reviewed=Changes(), now=found_changed()), "nothing was left to do at review"
+    assert changed_by_hand(reviewed=create(NEW), now=found_changed(drifted))
+    assert changed_by_hand(reviewed=Changes(), now=found_changed()), "nothing was left to do at review"
 
 
 def test_what_differs_for_another_reason_is_not_taken_for_drift() -> None:
     elsewhere = changed({"size": 4}, {"size": 9}, address="google_thing.third")
-    assert not by_hand(reviewed=create(NEW), now=found_changed())
-    assert not by_hand(reviewed=create(NEW), now=found_changed(elsewhere))
+    assert not changed_by_hand(reviewed=create(NEW), now=found_changed())
+    assert not changed_by_hand(reviewed=create(NEW), now=found_changed(elsewhere))
     drifted = changed({"size": 4}, {"size": 9}, address=OTHER)
     both = read(plan(changed({"size": 9}, {"size": 4}, address=OTHER), changed(NEW, None, actions=("delete",)),
                      drift=(drifted,)), salt="salt")  # fmt: skip
-    assert not by_hand(reviewed=create(NEW), now=both)
+    assert not changed_by_hand(reviewed=create(NEW), now=both)
 
 
 def test_another_sensitive_value_is_told_without_telling_it() -> None:

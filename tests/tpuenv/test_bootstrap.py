@@ -369,7 +369,7 @@ def test_a_fault_that_passes_is_tried_again(google: Google, run: Bootstrap, requ
 def test_a_fault_that_stays_is_told(google: Google, run: Bootstrap) -> None:
     google.faults.append(Fault(request=":batchGet", status=503, body=error(503, "UNAVAILABLE", "Try later.")))
     message = refused(run, patience=Patience(again=0.2, poll=0.01))
-    assert message == "Google would not see which APIs are enabled in project 'my-project': 503: Try later."
+    assert message == "Google would not read which APIs are enabled in project 'my-project': 503: Try later."
 
 
 def test_no_network_is_told_within_the_time_of_one_answer(run: Bootstrap) -> None:

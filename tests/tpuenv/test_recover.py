@@ -33,7 +33,7 @@ def test_with_yes_a_state_bucket_is_made_anew_only_if_that_is_said(
     ground.cloud.delete(BUCKET, STATES)
     recovery = Recovery(
         environment=environment.load(ground.folder / "vars.env", {}), clients=ground.clients, stacks=[],
-        dialog=Dialog(answer=lambda _: True, careful=True), dry_run=False, new_bucket=new_bucket,
+        dialog=Dialog(answer=lambda _: True, unattended=True), dry_run=False, new_bucket=new_bucket,
     )  # fmt: skip
     assert recovery.run() == (0 if made else 1)
     assert (ground.cloud.get(BUCKET, STATES) is not None) == made
@@ -48,7 +48,7 @@ def test_after_a_recovery_a_deploy_goes_through_the_pipeline_if_there_is_one(
     text = (Path(__file__).parent.parent / "cases" / "pipeline.env").read_text(encoding="utf-8")
     (ground.folder / "vars.env").write_text(text)
     wanted = environment.load(ground.folder / "vars.env", {"TF_STATE_BUCKET": STATES})
-    dialog = Dialog(answer=lambda _: True, careful=True)
+    dialog = Dialog(answer=lambda _: True, unattended=True)
     assert Recovery(environment=wanted, clients=ground.clients, stacks=[], dialog=dialog, dry_run=False).run() == 0
     said = capsys.readouterr().out
     run = f"gcloud builds triggers run {wanted.names.trigger('deploy')} --region="
@@ -82,4 +82,4 @@ def test_what_has_its_id_from_the_server_is_found_by_its_name(ground: Ground, na
 def test_whoever_meets_no_bucket_is_told_what_gives_it_back(ground: Ground, capsys: pytest.CaptureFixture[str]) -> None:
     ground.cloud.delete(BUCKET, STATES)
     assert main(["state", "versions"]) == 1
-    assert "`tpuenv recover` says how Google gives it back" in capsys.readouterr().err
+    assert "`tpuenv recover` says how to restore it" in capsys.readouterr().err

@@ -114,7 +114,7 @@ def recovery(ground: Ground, *options: str, stacks: tuple[str, ...] = ()) -> Rec
         environment=environment.load(ground.folder / "vars.env", {}),
         clients=ground.clients,
         stacks=[Stack(name=stack, folder=ground.folder) for stack in stacks],
-        dialog=Dialog(answer=lambda _: True, careful=True),
+        dialog=Dialog(answer=lambda _: True, unattended=True),
         dry_run=False,
         stale_after=given["stale_after"],
     )

@@ -85,7 +85,7 @@ def recover(
         environment=environment,
         clients=connect(environment.settings.project_id),
         stacks=selected,
-        dialog=dialog.Dialog(answer=answer, careful=yes),
+        dialog=dialog.Dialog(answer=answer, unattended=yes),
         dry_run=dry_run,
         stale_after=stale_after,
         new_bucket=new_bucket,

@@ -106,7 +106,7 @@ class ReviewedApply:
 
         settings = self.environment.settings
         trigger = triggers.trigger_name(self.trigger, project_id=settings.project_id, location=settings.build_region)
-        page = triggers.ask(self.clients, trigger=trigger, commit=self.commit)
+        page = triggers.run_trigger(self.clients, trigger=trigger, commit=self.commit)
         print(f"Read the plan above, then approve the next build of {self.trigger} at\n  {page}")
         return 0
 

@@ -20,7 +20,7 @@ _ROLE = "roles/serviceusage.serviceUsageAdmin"
 
 def enable_apis(clients: Clients, settings: Settings, *, dry_run: bool) -> tuple[str, list[str]]:
     """The project's number, and the APIs that were off and now are on (or would be). Raises Failed."""
-    number, off = _look(clients, list(SERVICES))
+    number, off = _read_states(clients, list(SERVICES))
     number = _checked(number, settings)
     if dry_run:
         for service in off:
@@ -29,17 +29,17 @@ def enable_apis(clients: Clients, settings: Settings, *, dry_run: bool) -> tuple
     for batch in _batches(off):
         clients.say(f"Enabling {', '.join(batch)}")
         _enable(clients, batch)
-    clients.wait("enabled", lambda: _look(clients, off)[1])
-    clients.wait("answered for", lambda: _silent(clients, settings))
+    clients.wait("enabled", lambda: _read_states(clients, off)[1])
+    clients.wait("answered for", lambda: _not_answering(clients, settings))
     return number, off
 
 
-def _look(clients: Clients, services: Sequence[str]) -> tuple[str, list[str]]:
-    """The project's number, which every answer carries, and those of the services that are not enabled."""
+def _read_states(clients: Clients, services: Sequence[str]) -> tuple[str, list[str]]:
+    """The project's number, which is part of every answer, and the services that are not enabled."""
     number, off = "", []
     parent = f"projects/{clients.project_id}"
     for batch in _batches(services):
-        with clients.asking("see which APIs are enabled", permission="serviceusage.services.get", role=_ROLE):
+        with clients.asking("read which APIs are enabled", permission="serviceusage.services.get", role=_ROLE):
             answer = clients.services.batch_get_services(
                 request={"parent": parent, "names": [f"{parent}/services/{service}" for service in batch]},
                 retry=clients.retry,
@@ -48,21 +48,21 @@ def _look(clients: Clients, services: Sequence[str]) -> tuple[str, list[str]]:
         states = {service.name.rpartition("/")[2]: service for service in answer.services}
         off += [name for name in batch if name not in states or states[name].state != State.ENABLED]
         for service in answer.services:
-            if found := re.fullmatch("projects/([0-9]+)", service.parent):
-                number = found[1]
+            if match := re.fullmatch("projects/([0-9]+)", service.parent):
+                number = match[1]
     return number, off
 
 
 def _checked(number: str, settings: Settings) -> str:
-    given = settings.project_number
-    if not number and not given:
+    configured = settings.project_number
+    if not number and not configured:
         raise Failed("PROJECT_NUMBER: Google's answer does not hold it; set it, `gcloud projects describe` shows it")
-    if number and given and number != given:
+    if number and configured and number != configured:
         raise Failed(
-            f"PROJECT_NUMBER: '{given}' is not the number of project '{settings.project_id}', which is {number}; "
+            f"PROJECT_NUMBER: '{configured}' is not the number of project '{settings.project_id}', which is {number}; "
             "correct it, or leave it empty"
         )
-    return number or given
+    return number or configured
 
 
 def _enable(clients: Clients, batch: Sequence[str]) -> None:
@@ -78,24 +78,24 @@ def _enable(clients: Clients, batch: Sequence[str]) -> None:
             raise error
 
 
-def _silent(clients: Clients, settings: Settings) -> list[str]:
+def _not_answering(clients: Clients, settings: Settings) -> list[str]:
     """The services that still say they are not enabled.
 
-    Enabling reaches Google's front ends some minutes after the API says it is done, and the Terraform provider does not
-    try again: so each API that it calls is asked something harmless. Any other answer, a refusal too, is an answer.
+    A newly enabled API may refuse requests for some minutes, and the Terraform provider does not repeat them: so every
+    API that it calls gets a request that reads something. Any other answer, a refusal too, counts as an answer.
     """
-    silent = []
-    for service, url in _questions(clients, settings).items():
+    not_answering = []
+    for service, url in _requests(clients, settings).items():
         with clients.asking(f"reach {service}", permission="serviceusage.services.use", role=_ROLE):
             answer = clients.retry(clients.session.get)(url, timeout=clients.patience.answer)
         busy = answer.status_code == 429 or answer.status_code >= 500
         if busy or (answer.status_code == 403 and re.search("SERVICE_DISABLED|accessNotConfigured", answer.text)):
-            silent.append(service)
-    return silent
+            not_answering.append(service)
+    return not_answering
 
 
-def _questions(clients: Clients, settings: Settings) -> dict[str, str]:
-    """A URL for each service that Terraform's provider calls."""
+def _requests(clients: Clients, settings: Settings) -> dict[str, str]:
+    """A URL of every service that Terraform's provider calls."""
     project, region, board = settings.project_id, settings.region, settings.tensorboard_region
     paths = {
         "cloudresourcemanager.googleapis.com": f"/v3/projects/{project}",
@@ -105,9 +105,9 @@ def _questions(clients: Clients, settings: Settings) -> dict[str, str]:
         "artifactregistry.googleapis.com": f"/v1/projects/{project}/locations/{region}/repositories?pageSize=1",
         "aiplatform.googleapis.com": f"/v1/projects/{project}/locations/{board}/tensorboards?pageSize=1",
     }
-    # Vertex AI answers for a region at that region's own name.
-    own_names = {"aiplatform.googleapis.com": f"{board}-aiplatform.googleapis.com"}
-    return {service: clients.api_url(own_names.get(service, service)) + path for service, path in paths.items()}
+    # Vertex AI has one endpoint a region.
+    hosts = {"aiplatform.googleapis.com": f"{board}-aiplatform.googleapis.com"}
+    return {service: clients.api_url(hosts.get(service, service)) + path for service, path in paths.items()}
 
 
 def _batches(services: Sequence[str]) -> Iterator[Sequence[str]]:

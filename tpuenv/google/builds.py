@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import requests
-from google.api_core import exceptions
-
 from tpuenv.failure import Failed
 from tpuenv.google.clients import Clients
 from vocabulary.printable import shortened
@@ -46,21 +43,9 @@ def read_build(clients: Clients, id_: str, *, region: str) -> BuildStatus:
     name = f"projects/{clients.project_id}/locations/{region}/builds/{id_}"
     url = f"{clients.api_url('cloudbuild.googleapis.com')}/v1/{name}"
     with clients.asking(f"read build {id_}", permission="cloudbuild.builds.get", role="roles/cloudbuild.builds.viewer"):
-        response = clients.retry(_get)(clients, url)
+        response = clients.retry(clients.request)("GET", url)
         try:
             status = response.json()["status"]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise Failed("Cloud Build's answer is not a build") from error
     return BuildStatus(id_=id_, status=shortened(status, longest=_LONGEST))
-
-
-def _get(clients: Clients, url: str) -> requests.Response:
-    response = clients.session.get(url, timeout=clients.patience.answer)
-    if not response.ok:
-        try:
-            error = exceptions.from_http_response(response)  # type: ignore[no-untyped-call]
-        except (AttributeError, TypeError, RecursionError):  # not an error in Google's form
-            text = shortened(response.text, longest=_LONGEST)
-            error = exceptions.from_http_status(response.status_code, text)  # type: ignore[no-untyped-call]
-        raise error
-    return response

@@ -1,4 +1,4 @@
-"""Google's own clients for one project, and Google's refusals told as one thing to do."""
+"""Google's own clients for one project, and every refusal of Google's explained with one thing to do."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from tpuenv.failure import Failed
 from tpuenv.google import endpoints
+from vocabulary.printable import shortened
 
 with warnings.catch_warnings():
     # Google's libraries announce on import that they will stop supporting older Pythons; not this command's business.
@@ -39,13 +41,20 @@ _TRANSIENT = if_exception_type(
     TransportError,
 )
 
+_LONGEST = 300  # characters of an answer that are shown
+
 _LOG_IN = "run `gcloud auth application-default login`, then this again"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Patience:
-    """How long to wait, in seconds: for one answer, while faults that pass are tried again, between two tries, for a
-    change to take effect, between lines.
+    """How long to wait, in seconds.
+
+    answer  for one answer
+    again   in all, while requests are repeated after transient faults
+    poll    between two tries
+    change  for a change to take effect
+    line    between two lines that say what is waited for
     """
 
     answer: float = 30
@@ -57,7 +66,10 @@ class Patience:
 
 @dataclass(frozen=True, kw_only=True)
 class Clients:
-    """What talks to Google about `project_id`. `api_url` makes a service's host name into the start of a URL."""
+    """The clients for `project_id`. `principal` is the account, "" where the credentials do not name it.
+
+    `api_url` is the endpoint of a service, by its host name.
+    """
 
     project_id: str
     principal: str
@@ -70,7 +82,7 @@ class Clients:
 
     @property
     def retry(self) -> Retry:
-        """Faults that pass by themselves (429, 5xx, a lost connection) are tried again."""
+        """Repeats requests after transient faults: 429, 5xx, a lost connection."""
         return Retry(
             predicate=_TRANSIENT,
             initial=self.patience.poll / 3,
@@ -79,27 +91,41 @@ class Clients:
             on_error=lambda error: self.say(f"  no good answer yet ({_brief(error)}); trying again"),
         )
 
+    def request(self, method: str, url: str, **options: Any) -> requests.Response:
+        """The response to one request to a REST API. Raises Google's error, for `asking` to explain, if it is one."""
+        response: requests.Response = self.session.request(  # type: ignore[no-untyped-call]
+            method, url, timeout=self.patience.answer, **options
+        )
+        if not response.ok:
+            try:
+                error = exceptions.from_http_response(response)  # type: ignore[no-untyped-call]
+            except (AttributeError, TypeError, RecursionError):  # not an error in Google's form
+                text = shortened(response.text, longest=_LONGEST)
+                error = exceptions.from_http_status(response.status_code, text)  # type: ignore[no-untyped-call]
+            raise error
+        return response
+
     @contextmanager
     def asking(self, what: str, *, permission: str, role: str) -> Iterator[None]:
-        """Raises Failed for whatever goes wrong inside. `permission` is what Google asks for, `role` has it."""
+        """Raises Failed for every error of Google's inside. `permission` is what Google checks, `role` has it."""
         try:
             yield
         except (exceptions.GoogleAPIError, GoogleAuthError, requests.exceptions.RequestException) as error:
             cause = error.cause if isinstance(error, exceptions.RetryError) and error.cause else error
             raise Failed(self._explained(cause, what, permission, role)) from error
 
-    def wait(self, what: str, left: Callable[[], Sequence[str]]) -> None:
-        """Looks until nothing is left, saying at times what still is. Raises Failed when it takes too long."""
-        began = said = time.monotonic()
-        while names := left():
+    def wait(self, what: str, remaining: Callable[[], Sequence[str]]) -> None:
+        """Polls until nothing remains, and prints at times what still does. Raises Failed when it takes too long."""
+        began = last_line = time.monotonic()
+        while names := remaining():
             now = time.monotonic()
             if now - began > self.patience.change:
                 raise Failed(
                     f"APIs: after {now - began:.0f} s Google still has not {what} {', '.join(names)}; wait a few "
                     "minutes and run this again: what is done stays done"
                 )
-            if now - said >= self.patience.line:
-                said = now
+            if now - last_line >= self.patience.line:
+                last_line = now
                 self.say(f"  {now - began:.0f} s: not yet {what}: {', '.join(names)}")
             time.sleep(self.patience.poll)
 
@@ -114,78 +140,78 @@ class Clients:
         return f"credentials: Google does not accept yours ({_brief(error)}); {_LOG_IN}"
 
     def _refusal(self, error: exceptions.GoogleAPICallError, what: str, permission: str, role: str) -> str:
-        said, reasons = message_of(error), _reasons(error)
+        message, reasons = message_of(error), _reasons(error)
         if error.code == 401:
-            return f"credentials: Google does not accept yours ({said}); {_LOG_IN}"
-        if "billing" in said.lower() or any("BILLING" in each.upper() for each in reasons):
+            return f"credentials: Google does not accept yours ({message}); {_LOG_IN}"
+        if "billing" in message.lower() or any("BILLING" in reason.upper() for reason in reasons):
             return (
                 f"PROJECT_ID: '{self.project_id}' has no open billing account, and the APIs need one; link one at "
                 f"https://console.cloud.google.com/billing/linkedaccount?project={self.project_id} and run this again"
             )
-        if reasons & {"USER_PROJECT_DENIED", "CONSUMER_INVALID", "RESOURCES_NOT_FOUND"} or _NO_PROJECT.search(said):
+        if reasons & {"USER_PROJECT_DENIED", "CONSUMER_INVALID", "RESOURCES_NOT_FOUND"} or _NO_PROJECT.search(message):
             return (
                 f"PROJECT_ID: '{self.project_id}' does not exist, or {self.principal or 'your account'} may not use "
                 "it; `gcloud projects list` shows yours, and an administrator of the project grants "
-                f"roles/serviceusage.serviceUsageAdmin and roles/storage.admin. Google says: {said}"
+                f"roles/serviceusage.serviceUsageAdmin and roles/storage.admin. Google says: {message}"
             )
         if is_switched_off(error):
-            named = re.search(r"[a-z]+\.googleapis\.com", said)
-            service = (error.metadata or {}).get("service") or (named[0] if named else "serviceusage.googleapis.com")
+            host = re.search(r"[a-z]+\.googleapis\.com", message)
+            service = (error.metadata or {}).get("service") or (host[0] if host else "serviceusage.googleapis.com")
             return (
                 f"APIs: {service} is switched off in project '{self.project_id}', and without it the others cannot be "
                 f"switched on; run `gcloud services enable {service} --project={self.project_id}`, then this again"
             )
         if error.code == 403:
-            who = self.principal or _principal_in(said)
+            who = self.principal or _principal_in(message)
             return (
                 f"permission: {who or 'your account'} may not {what} in project '{self.project_id}': it needs "
                 f"{permission}. An administrator grants it with\n"
                 f"  gcloud projects add-iam-policy-binding {self.project_id} --member={_member(who)} --role={role}\n"
-                f"Google says: {said}"
+                f"Google says: {message}"
             )
-        recover = "; `tpuenv recover` says how Google gives it back" if "bucket does not exist" in said else ""
-        return f"Google would not {what} in project '{self.project_id}': {error.code or 'error'}: {said}{recover}"
+        recover = "; `tpuenv recover` says how to restore it" if "bucket does not exist" in message else ""
+        return f"Google would not {what} in project '{self.project_id}': {error.code or 'error'}: {message}{recover}"
 
 
-# https://cloud.google.com/service-usage/docs/troubleshooting; a project that was deleted is told in words only.
+# https://cloud.google.com/service-usage/docs/troubleshooting; of a deleted project there is only a message.
 _NO_PROJECT = re.compile(r"project\b.*(not found|has been deleted|does not exist)|unknown project", re.IGNORECASE)
 
 
 def connect(project_id: str) -> Clients:
     """The real clients, with the credentials of this machine. Raises Failed when there are none."""
-    found = credentials(project_id)
-    principal = getattr(found, "service_account_email", "") or getattr(found, "account", "")
+    login = credentials(project_id)
+    principal = getattr(login, "service_account_email", "") or getattr(login, "account", "")
     return Clients(
         project_id=project_id,
         principal=principal if "@" in principal else "",
-        services=service_usage_v1.ServiceUsageClient(transport=ServiceUsageRestTransport(credentials=found)),
-        storage=StorageClient(project=project_id, credentials=found, client_options=endpoints.storage()),
-        session=AuthorizedSession(found),  # type: ignore[no-untyped-call]
+        services=service_usage_v1.ServiceUsageClient(transport=ServiceUsageRestTransport(credentials=login)),
+        storage=StorageClient(project=project_id, credentials=login, client_options=endpoints.storage()),
+        session=AuthorizedSession(login),  # type: ignore[no-untyped-call]
         say=_say,
     )
 
 
 def credentials(project_id: str) -> google.auth.credentials.Credentials:
-    """An access token goes before everything else, as in Terraform's Google provider and its backend.
+    """The credentials of this machine; an access token comes first, as in Terraform's Google provider and its backend.
 
-    Requests with a person's credentials name the project as the one that pays the quota, so that its own switched-on
-    APIs count. With a service account's they count anyway, and naming it takes serviceusage.services.use, which the
-    accounts of builds lack. An access token does not say whose it is. Raises Failed where there are none.
+    Requests of a person name the project as their quota project, so that its enabled APIs count. Those of a service
+    account count there anyway, and naming it takes serviceusage.services.use, which the accounts of builds do not have.
+    Of an access token nobody knows whose it is. Raises Failed where there are none.
     https://cloud.google.com/docs/quotas/set-quota-project
     """
-    chosen = os.environ.get("GOOGLE_CLOUD_QUOTA_PROJECT") or None
+    quota_project = os.environ.get("GOOGLE_CLOUD_QUOTA_PROJECT") or None
     if token := os.environ.get("GOOGLE_OAUTH_ACCESS_TOKEN"):
-        return Person(token, quota_project_id=chosen)  # type: ignore[no-untyped-call]
+        return Person(token, quota_project_id=quota_project)  # type: ignore[no-untyped-call]
     try:
-        found: google.auth.credentials.Credentials
-        found, _ = google.auth.default(
-            scopes=["https://www.googleapis.com/auth/cloud-platform"], quota_project_id=chosen or project_id
+        login: google.auth.credentials.Credentials
+        login, _ = google.auth.default(
+            scopes=["https://www.googleapis.com/auth/cloud-platform"], quota_project_id=quota_project or project_id
         )
     except (DefaultCredentialsError, RefreshError) as error:
         raise Failed(f"credentials: none that can be used on this machine ({_brief(error)}); {_LOG_IN}") from error
-    if not isinstance(found, Person | FederatedPerson) and isinstance(found, CredentialsWithQuotaProject):
-        found = found.with_quota_project(chosen)  # type: ignore[no-untyped-call]
-    return found
+    if not isinstance(login, Person | FederatedPerson) and isinstance(login, CredentialsWithQuotaProject):
+        login = login.with_quota_project(quota_project)  # type: ignore[no-untyped-call]
+    return login
 
 
 def _say(line: str) -> None:
@@ -193,25 +219,25 @@ def _say(line: str) -> None:
 
 
 def message_of(error: exceptions.GoogleAPICallError) -> str:
-    """Google's words, without the request that the libraries put before them."""
+    """Google's message, without the request that the libraries put before it."""
     return re.sub(r"^(GET|POST|PUT|PATCH|DELETE) \S+: ", "", str(error.message)).strip()
 
 
 def is_switched_off(error: exceptions.GoogleAPICallError) -> bool:
-    """Whether the answer is that the API itself is not enabled, in the newer or the older form of Google's errors."""
+    """Whether Google refused because the API is not enabled, in the newer or the older form of its errors."""
     return error.code == 403 and bool(_reasons(error) & {"SERVICE_DISABLED", "accessNotConfigured"})
 
 
 def _reasons(error: exceptions.GoogleAPICallError) -> set[str]:
     """Newer APIs give one in an ErrorInfo, Cloud Storage and other older ones give a list."""
-    older = (each.get("reason") for each in error.errors if isinstance(each, dict))
+    older = (item.get("reason") for item in error.errors if isinstance(item, dict))
     return {reason for reason in (error.reason, *older) if reason}
 
 
 def _principal_in(message: str) -> str:
-    """Cloud Storage begins its refusals with who asked; most other APIs do not say."""
-    found = re.match(r"(\S+@\S+) does not have", message)
-    return found[1] if found else ""
+    """Cloud Storage begins its refusals with the account; most other APIs do not name it."""
+    match = re.match(r"(\S+@\S+) does not have", message)
+    return match[1] if match else ""
 
 
 def _member(principal: str) -> str:
@@ -221,7 +247,7 @@ def _member(principal: str) -> str:
 
 
 def _brief(error: Exception) -> str:
-    """One short line. Of a connection that failed, the host that did not answer and the kind of fault."""
+    """An error in one short line. Of a failed connection, the host that did not answer and the kind of fault."""
     text = " ".join(str(error).split())
     if host := re.search(r"host='([^']+)'", text):
         kinds = re.findall(r"\w+Error", text)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from google.api_core import exceptions
-
 from tpuenv.failure import Failed
 from tpuenv.google.clients import Clients
 
@@ -14,11 +12,11 @@ _ROLE = "roles/cloudbuild.builds.editor"
 
 
 def trigger_name(trigger: str, *, project_id: str, location: str) -> str:
-    """The full name of a trigger that may be named shortly."""
+    """The full name of a trigger, from its full or short one."""
     return trigger if "/" in trigger else f"projects/{project_id}/locations/{location}/triggers/{trigger}"
 
 
-def ask(clients: Clients, *, trigger: str, commit: str) -> str:
+def run_trigger(clients: Clients, *, trigger: str, commit: str) -> str:
     """Runs the trigger (full name) for `commit`, and gives the page where its build is approved. Raises Failed.
 
     https://cloud.google.com/build/docs/api/reference/rest/v1/projects.locations.triggers/run
@@ -32,13 +30,11 @@ def ask(clients: Clients, *, trigger: str, commit: str) -> str:
     }
     url = f"{clients.api_url('cloudbuild.googleapis.com')}/v1/{trigger}:run"
     with clients.asking(f"run trigger {trigger}", permission="cloudbuild.builds.create", role=_ROLE):
-        answer = clients.session.post(url, json=body, timeout=clients.patience.answer)
-        if not answer.ok:
-            raise exceptions.from_http_response(answer)  # type: ignore[no-untyped-call]
-    build = answer.json()["metadata"]["build"]
-    return build.get("logUrl") or _page(clients.project_id, trigger, build["id"])
-
-
-def _page(project_id: str, trigger: str, build: str) -> str:
+        build = clients.request("POST", url, json=body).json()["metadata"]["build"]
+    if page := build.get("logUrl"):
+        return str(page)
     region = re.sub(r".*/locations/([^/]+)/.*", r"\1", trigger)
-    return f"https://console.cloud.google.com/cloud-build/builds;region={region}/{build}?project={project_id}"
+    return (
+        f"https://console.cloud.google.com/cloud-build/builds;region={region}/{build['id']}"
+        f"?project={clients.project_id}"
+    )

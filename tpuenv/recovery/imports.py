@@ -47,7 +47,7 @@ def _import(terraform: Terraform, objects: Sequence[CloudObject], dialog: Dialog
     for object_ in objects:
         dialog.say(f"    {object_}")
     if not dialog.ask(f"Import {'them' if len(objects) > 1 else 'it'}? The cloud is not changed by that."):
-        dialog.left.append(summary)
+        dialog.to_do.append(summary)
         return False
     for number, object_ in enumerate(objects, start=1):
         process = terraform.run(

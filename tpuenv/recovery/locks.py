@@ -90,10 +90,10 @@ class LockRelease:
         """Whether the lock is released."""
         if may_be_at_work and not at_work:
             print("    It is of another machine: make sure that the run that took it has ended.")
-        if at_work and self.dialog.careful:
+        if at_work and self.dialog.unattended:
             self.dialog.leave(f"{lock}: wait for {at_work}, or end it")
             return False
-        if may_be_at_work and self.dialog.careful and not self.dry_run:
+        if may_be_at_work and self.dialog.unattended and not self.dry_run:
             self.dialog.leave(
                 f"{lock}: its holder, on another machine, may be at work: wait; or see that it has ended, then add "
                 "--stale-after 0m"

@@ -94,7 +94,7 @@ class Recovery:
     def _creates_bucket(self) -> bool:
         """Whether to create a bucket, which makes the old one unreachable: a plain --yes does not mean that."""
         name = self.environment.names.state_bucket
-        if self.dialog.careful and not self.dry_run:
+        if self.dialog.unattended and not self.dry_run:
             create = self.new_bucket
         else:
             create = self.dialog.ask(f"Create a new bucket {name}?")
@@ -124,13 +124,13 @@ class Recovery:
 
     def _summary(self) -> int:
         print()
-        if self.dialog.left:
+        if self.dialog.to_do:
             print("Nothing was changed; this is to do:" if self.dry_run else "Left for you to do:")
-            for line in self.dialog.left:
+            for line in self.dialog.to_do:
                 print(f"  {line}")
             print("Next: tpuenv recover" if self.dry_run else "Next: tpuenv recover, when that is done")
             return 1
-        print("All that was wrong is corrected." if self.dialog.asked else "Nothing is wrong.")
+        print("All that was wrong is corrected." if self.dialog.questions else "Nothing is wrong.")
         print(self._next)
         return 0
 

@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from google.api_core import exceptions
-
 from tpuenv.failure import Failed
 from tpuenv.google.clients import Clients
 from tpuenv.recovery.import_ids import PlannedObject, planned_objects
@@ -255,12 +253,8 @@ def _list(clients: Clients, planned: PlannedObject, listing: Listing, collection
     page = ""
     while True:
         with clients.asking(f"list {listing.items}", permission=listing.permission, role=listing.role):
-            answer = clients.retry(clients.session.get)(
-                url, params={"pageToken": page} if page else {}, timeout=clients.patience.answer
-            )
-            if not answer.ok:
-                raise exceptions.from_http_response(answer)  # type: ignore[no-untyped-call]
-        body = answer.json()
+            parameters = {"pageToken": page} if page else {}
+            body = clients.retry(clients.request)("GET", url, params=parameters).json()
         yield from body.get(listing.items, ())
         page = body.get("nextPageToken", "")
         if not page:

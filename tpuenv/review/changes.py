@@ -30,8 +30,8 @@ _ACTIONS = {
 _REASONS = {
     "replace_because_tainted": "its creation was not finished",
     "replace_because_cannot_update": "it cannot be changed in place",
-    "replace_by_request": "asked for",
-    "replace_by_triggers": "what it follows changes",
+    "replace_by_request": "requested",
+    "replace_by_triggers": "a resource that triggers its replacement changes",
     "delete_because_no_resource_config": "it is no longer in the configuration",
     "delete_because_no_module": "it is no longer in the configuration",
     "delete_because_wrong_repetition": "it is no longer in the configuration",
@@ -56,7 +56,7 @@ class Value:
 class Change:
     """What would happen to one object. `action`: create, change, replace, delete, read, forget, import, move.
 
-    `values` are those that change; of an object that is replaced all of them, for it is made anew.
+    `values` are those that change; of an object that is created or replaced all of them.
     """
 
     address: str
@@ -69,7 +69,7 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """A whole plan: what it does, the outputs that change, and what was found changed behind Terraform's back."""
+    """A whole plan: what it does, the outputs that change, and what was changed outside of Terraform (drift)."""
 
     resources: tuple[Change, ...] = ()
     outputs: tuple[Value, ...] = ()
@@ -87,11 +87,11 @@ NO_CHANGES = Changes()
 def read(plan: Mapping[str, Any], *, salt: str) -> Changes:
     """The changes of a plan in Terraform's JSON, in the order of their addresses.
 
-    A sensitive value is only there as a digest, made with `salt`: two plans of the same content can be compared by it.
+    A sensitive value is replaced by a digest with `salt`, by which two plans of the same content can be compared.
     """
     mask = mask_of(plan, salt=salt)
-    resources = [_change(each, mask) for each in plan.get("resource_changes", ())]
-    drift = [_change(each, mask) for each in plan.get("resource_drift", ())]
+    resources = [_change(entry, mask) for entry in plan.get("resource_changes", ())]
+    drift = [_change(entry, mask) for entry in plan.get("resource_drift", ())]
     outputs = [
         value
         for name, change in sorted(plan.get("output_changes", {}).items())
@@ -142,7 +142,7 @@ def _values(change: Mapping[str, Any], mask: Mask, *, start: str = "", all_: boo
     )
     replacing = [_joined(start, path) for path in change.get("replace_paths", ())]
     return [
-        Value(path=path, before=before, after=after, replaces=any(within(path, each) for each in replacing))
+        Value(path=path, before=before, after=after, replaces=any(within(path, other) for other in replacing))
         for path, before, after in _leaves(sides, start, mask)
         if all_ or before != after
     ]
@@ -167,8 +167,8 @@ class _Sides:
 
     def at(self, step: str | int) -> _Sides:
         def of(marks: Any) -> Any:
-            found = _element(marks, step)
-            return False if found is _MISSING else found
+            mark = _element(marks, step)
+            return False if mark is _MISSING else mark
 
         return _Sides(
             before=_element(self.before, step),
@@ -180,14 +180,14 @@ class _Sides:
 
     @property
     def steps(self) -> list[str | int] | None:
-        """Keys or indices to go on with; None where this is to be told as one value."""
+        """The keys or indices of the parts; None where this is compared as one value."""
         parts = [part for part in (self.before, self.after) if not _is_none(part)]
         marked = [self.unknown] if isinstance(self.unknown, dict | list) else []
         shapes = parts or marked
         if shapes and all(isinstance(part, dict) for part in shapes):
-            return sorted({key for each in (*parts, *marked) if isinstance(each, dict) for key in each}) or None
+            return sorted({key for part in (*parts, *marked) if isinstance(part, dict) for key in part}) or None
         if shapes and all(isinstance(part, list) for part in shapes):
-            return list(range(max(len(each) for each in (*parts, *marked) if isinstance(each, list)))) or None
+            return list(range(max(len(part) for part in (*parts, *marked) if isinstance(part, list)))) or None
         return None
 
 
@@ -219,15 +219,15 @@ def _is_none(value: Any) -> bool:
 def _marked(marks: Any) -> bool:
     """Whether there is a mark anywhere."""
     if isinstance(marks, dict):
-        return any(_marked(each) for each in marks.values())
+        return any(_marked(mark) for mark in marks.values())
     if isinstance(marks, list):
-        return any(_marked(each) for each in marks)
+        return any(_marked(mark) for mark in marks)
     return bool(marks)
 
 
 def _element(value: Any, step: str | int) -> Any:
     if isinstance(value, dict):
-        # To Terraform an attribute that is not there and one that is null are the same.
+        # To Terraform an attribute that is absent and one that is null are the same.
         return value.get(step)
     if isinstance(value, list) and isinstance(step, int) and step < len(value):
         return value[step]

@@ -12,7 +12,7 @@ from tpuenv.review.masking import SENSITIVE
 
 _WORDS = {"change": "change in place"}
 
-# What the Google provider copies from `labels` and its own settings; a new object's are no news.
+# The Google provider copies these from `labels` and its own settings; of a new object they say nothing.
 _COPIES = ("effective_labels", "terraform_labels")
 _LONG = 160
 
@@ -29,7 +29,7 @@ def heading(changes: Changes) -> str:
 
 
 def lines(changes: Changes) -> Iterator[str]:
-    """What was found changed, what would happen to each object, and each value that changes."""
+    """The drift, what would happen to every object, and every value that changes."""
     for change in changes.drift:
         values = [value for value in change.values if not _same_nothing(value)]
         if values or change.action == "delete":
@@ -53,7 +53,7 @@ def _why(change: Change) -> str:
 
 
 def _value_lines(values: Sequence[Value]) -> Iterator[str]:
-    for value in (each for each in values if each.before != each.after):
+    for value in (value for value in values if value.before != value.after):
         forces = "   # forces replacement" if value.replaces else ""
         if several := _several_lines(value):
             yield f"      {value.path}:{forces}"
@@ -71,7 +71,7 @@ def _created_lines(values: Sequence[Value]) -> Iterator[str]:
 
 
 def _shown(text: str, before: str = "") -> str:
-    """A sensitive value without its digest, which is of use to nobody but the comparison."""
+    """A sensitive value without its digest, which only the comparison needs."""
     if not text.startswith(SENSITIVE):
         return text
     return "(sensitive value, another)" if before.startswith(SENSITIVE) else "(sensitive value)"
@@ -88,6 +88,6 @@ def _several_lines(value: Value) -> list[str]:
 
 
 def _same_nothing(value: Value) -> bool:
-    """Providers write null for an empty list, and the other way round; nobody did that behind Terraform's back."""
+    """Providers write null for an empty list, and the other way round; that is no drift."""
     nothing = (NOTHING, "null", "[]", "{}", '""', "false", "0")
     return value.before in nothing and value.after in nothing

@@ -14,16 +14,16 @@ from typing import Any
 
 SENSITIVE = "(sensitive value"  # Followed by a digest of it and a bracket.
 
-# A digest of a short secret could be found by trying; this many rounds make each try cost some milliseconds.
+# The digest of a short secret can be guessed; this many rounds make every guess take some milliseconds.
 _ROUNDS = 10_000
 
-# A shorter secret stands in half of all values by chance. It is masked where it is marked.
+# A shorter secret occurs in other values by chance. It is masked only where it is marked.
 _SHORTEST = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mask:
-    """Tells values as JSON text, the sensitive ones as a digest made with `salt`. `secrets` are in JSON's spelling."""
+    """Writes values as JSON text, the sensitive ones as a digest with `salt`. `secrets` are in JSON's spelling."""
 
     salt: str
     secrets: frozenset[str] = frozenset()
@@ -33,7 +33,7 @@ class Mask:
         return replace(self, salt=f"{self.salt}/{place}")
 
     def text(self, value: Any, *, path: str, marked: bool) -> str:
-        """Of a value at a path; `marked` says that it is sensitive, or something in it."""
+        """The text of a value at a path; `marked` says that it is sensitive, or a part of it."""
         text = json.dumps(value, sort_keys=True, ensure_ascii=False)
         if not marked and not any(secret in text for secret in self.secrets):
             return text
@@ -43,8 +43,8 @@ class Mask:
 
 def mask_of(plan: Mapping[str, Any], *, salt: str) -> Mask:
     """The mask for a plan in Terraform's JSON: it knows every sensitive text that the plan marks anywhere."""
-    found = {text for value, marks in _marks(plan) for text in _secrets(value, marks) if len(text) >= _SHORTEST}
-    once = {_inside(text) for text in found}
+    secrets = {text for value, marks in _marks(plan) for text in _secrets(value, marks) if len(text) >= _SHORTEST}
+    once = {_inside(text) for text in secrets}
     # JSON that is itself a value, as a policy is, spells it twice.
     return Mask(salt=salt, secrets=frozenset(once | {_inside(text) for text in once}))
 
@@ -77,9 +77,9 @@ def _secrets(value: Any, marks: Any) -> Iterator[str]:
         if marks is True:
             yield value
     elif isinstance(value, dict):
-        for key, each in value.items():
-            yield from _secrets(each, marks is True or (marks.get(key) if isinstance(marks, dict) else False))
+        for key, part in value.items():
+            yield from _secrets(part, marks is True or (marks.get(key) if isinstance(marks, dict) else False))
     elif isinstance(value, list):
-        for number, each in enumerate(value):
+        for number, part in enumerate(value):
             inner = marks[number] if isinstance(marks, list) and number < len(marks) else False
-            yield from _secrets(each, marks is True or inner)
+            yield from _secrets(part, marks is True or inner)

@@ -32,7 +32,7 @@ _BUCKET = "gs://"
 class Record:
     """What one stack's plan would have done. `not_plannable` says what was missing, where it could not be planned.
 
-    `begun`: an apply of it has begun, so it is not to be applied a second time.
+    `begun`: an apply of it has begun, so it must not be applied a second time.
     """
 
     stack: str
@@ -45,7 +45,7 @@ class Record:
 
     @property
     def text(self) -> str:
-        """Canonical JSON: the same record is the same bytes. What was found changed by hand is not part of it."""
+        """Canonical JSON: the same record is the same bytes. Drift is not part of it."""
         body = {
             "version": _VERSION,
             "stack": self.stack,
@@ -61,7 +61,7 @@ class Record:
 
 
 def parse(text: str, *, place: str) -> Record:
-    """The record in a file's text. Raises Failed, naming `place`, when it is none that this version writes."""
+    """The record in a file's text. Raises Failed, naming `place`, when it is not a record of this version."""
     try:
         body = json.loads(text)
         if body["version"] != _VERSION:
@@ -90,7 +90,7 @@ class Store(Protocol):
         """The record, or None. Raises Failed."""
 
     def write(self, record: Record) -> str:
-        """Puts the whole record in the place of any other of the same content and stack; the place. Raises Failed."""
+        """Replaces the record of the same content and stack; the place of the new one. Raises Failed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +144,7 @@ class RecordBucket:
 
 
 def store(destination: str, environment: Environment) -> Store:
-    """What `gs://BUCKET` or a folder's path names. Raises Failed."""
+    """The store that `gs://BUCKET` or a folder's path names. Raises Failed."""
     if not destination.startswith(_BUCKET):
         return RecordFolder(folder=Path(destination))
     name = destination[len(_BUCKET) :].rstrip("/")

@@ -30,24 +30,24 @@ def confirmed(question: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Dialog:
-    """`answer` answers a question. `careful` is where nobody sees a warning: then what is doubtful is left alone.
+    """`answer` answers a question. `unattended`: nobody reads a warning, so what is doubtful is left alone.
 
-    `asked` are the questions so far: without one, nothing was wrong. `left` is what has to be done by hand.
+    `questions` are those so far: without one, nothing was wrong. `to_do` is what has to be done by hand.
     """
 
     answer: Callable[[str], bool]
-    careful: bool
-    left: list[str] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
+    unattended: bool
+    to_do: list[str] = field(default_factory=list)
+    questions: list[str] = field(default_factory=list)
 
     def ask(self, question: str) -> bool:
-        """The answer to a question, which is kept in `asked`."""
-        self.asked.append(question)
+        """The answer to a question, which is kept in `questions`."""
+        self.questions.append(question)
         return self.answer(question)
 
     def leave(self, line: str) -> None:
         """Prints, now and at the end, what has to be done by hand."""
-        self.left.append(line)
+        self.to_do.append(line)
         self.say(f"  {line}")
 
     def say(self, line: str) -> None:
