@@ -34,7 +34,7 @@ bench: setup  ## Measure synthesis and a rehearsal, and write the table into doc
 	@$(python) -m bench --write
 
 test-slow: setup  ## Every environment of tests/cases up and down with jobs running, and what else takes its time
-	@$(python) -m pytest -n auto --dist loadfile -m "slow and not killed"
+	@TPUENV_TEST_ALL_EXAMPLES=1 $(python) -m pytest -n auto --dist loadfile -m "(slow or hypothesis) and not killed"
 
 test-killed: setup  ## Deploy builds ended half-way at ten moments, by TERM and by KILL (half an hour; test-slow does some of it)
 	@$(python) -m pytest -m killed

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 # (up to this many cores or GiB, the share of that stretch that GKE keeps); the last stretch has no end.
 _CPU_RESERVED = ((1, "0.06"), (2, "0.01"), (4, "0.005"), (None, "0.0025"))
@@ -33,6 +34,7 @@ class NodeCapacity:
     memory_gib: int
 
 
+@cache
 def node_capacity(*, vcpu: int, memory_gb: int) -> NodeCapacity:
     """The share of a node that jobs can have. Google's GB of a machine type are GiB."""
     cpu = vcpu - _reserved(Fraction(vcpu), _CPU_RESERVED) - _NODE_AGENTS_CPU

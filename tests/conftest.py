@@ -16,6 +16,7 @@ from environment.project import FOLDER
 from environment.settings.model import KEYS
 from rehearsal import processes
 from tests import published
+from tests.examples import examples
 from tests.synthesis import Synthesis
 
 # What leads to a cloud, real or played, or steers Terraform.
@@ -24,7 +25,7 @@ _LEADING = ("GOOGLE_", "CLOUDSDK_", "KUBE", "TF_REATTACH", "TF_VAR_", "TF_CLI_AR
 SLOW_TEST_SECONDS = 1800
 
 # How long an example takes says how busy the machine is.
-settings.register_profile("any machine", deadline=None)
+settings.register_profile("any machine", deadline=None, max_examples=examples(100))
 settings.load_profile("any machine")
 
 # A shell starts what it puts into the background with SIGINT ignored, and no shell script can trap a signal that was

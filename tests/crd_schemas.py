@@ -22,6 +22,9 @@ from jsonschema import Draft202012Validator
 KUBERNETES_VERSION = "1.34"
 CUSTOM_GROUPS = ("kueue.x-k8s.io", "jobset.x-k8s.io", "ray.io")
 
+# It reads the schemas of a version, 2 MB, for every object.
+kubernetes_validate.utils.schema_contents = cache(kubernetes_validate.utils.schema_contents)
+
 Schema = dict[str, Any]
 
 # metadata of a whole object: apimachinery's ObjectMeta, as far as anybody writes it.

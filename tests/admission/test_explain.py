@@ -18,6 +18,7 @@ from admission.api_server.defaults import with_defaults
 from admission.cluster import read_cluster
 from environment.kubernetes.queues import queue_objects
 from tests.crd_schemas import errors_of
+from tests.examples import examples
 from tests.loading import loaded
 
 CASES = Path(__file__).parent.parent / "admission" / "cases"
@@ -294,7 +295,7 @@ def test_trying_the_next_flavor_before_borrowing_is_respected() -> None:
         max_size=8,
     )
 )
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_admitted_jobs_never_hold_more_than_exists_and_reclaim_always_succeeds(
     jobs: list[tuple[str, int, str]],
 ) -> None:

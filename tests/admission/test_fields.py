@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from admission import NotAWorkload, Reason, Verdict, explain
 from tests.admission_cases import Object, fleet, manifest_of, pod_of
 from tests.crd_schemas import errors_of
+from tests.examples import examples
 from tests.generate.field_table import TABLE, table
 
 RIGHT = [
@@ -97,7 +98,7 @@ def _places(value: Any) -> Iterator[tuple[Object, str]]:
             yield from _places(each)
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(80), suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(RIGHT), st.data())
 def test_what_strict_validation_refuses_is_refused_and_nothing_else(name: str, data: st.DataObject) -> None:
     """One key renamed, taken away or given another value."""

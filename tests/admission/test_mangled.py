@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from admission import NotAWorkload, Verdict, explain
 from tests.admission_cases import CASES, Object, fleet, manifest_of
+from tests.examples import examples
 
 NAMES = sorted(path.stem for path in CASES.glob("*.yaml"))
 
@@ -89,7 +90,7 @@ def _mangled(draw: st.DrawFn) -> Object:
 
 
 @given(manifest=_mangled(), name=st.sampled_from(["one-team", "two-teams", "mixed"]))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_no_manifest_makes_a_traceback(manifest: Object, name: str) -> None:
     try:
         found = explain(fleet(name), manifest)
@@ -100,7 +101,7 @@ def test_no_manifest_makes_a_traceback(manifest: Object, name: str) -> None:
 
 
 @given(manifest=_ANYTHING)
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_nothing_else_makes_a_traceback_either(manifest: object) -> None:
     with pytest.raises(NotAWorkload):
         explain(fleet(), manifest)

@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from environment import Environment, Refused
+from tests.examples import examples
 from tests.fleets import with_fleet
 
-QUICK = settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=examples(120), suppress_health_check=[HealthCheck.too_slow])
 
 # Values that each key takes, so that some of the fleets are good ones.
 GROUP_KEYS = {
@@ -129,7 +130,7 @@ def test_any_text_with_much_of_yaml_in_it(text: str) -> None:
     outcome(f"tpu_pools:\n  dev: {text}\nteams: {{a: {text}}}")
 
 
-@settings(QUICK, max_examples=120)
+@settings(QUICK, max_examples=examples(120))
 @given(SECTIONS)
 def test_any_values_of_the_keys_that_there_are(sections: tuple[list[tuple[str, str]], list[tuple[str, str]]]) -> None:
     pools, teams = ("".join(f"  {name}: {value}\n" for name, value in section) for section in sections)

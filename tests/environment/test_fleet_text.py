@@ -11,6 +11,7 @@ from environment import Environment, Refused, load
 from environment.fleet.text import fleet_text
 from environment.settings.model import KEYS_OF_THE_FLEET
 from tests.environment.test_fleet_properties import SECTIONS
+from tests.examples import examples
 from tests.fleets import one_team, with_fleet
 from tests.synthesis import CASES, HERE, synthesize, texts
 
@@ -45,7 +46,7 @@ def test_a_fleet_file_written_out_again_says_the_same(case: str) -> None:
     assert with_settings_of(wanted, text_of(wanted)) == (wanted.groups, wanted.teams, wanted.fair_sharing)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(SECTIONS)
 def test_whatever_fleet_there_is_written_out_says_the_same(
     sections: tuple[list[tuple[str, str]], list[tuple[str, str]]],

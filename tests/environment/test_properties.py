@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from environment import Environment, Refused
 from environment.settings.model import KEYS
 from environment.tpu import UnknownTpuType, slice_for, tpu_types
+from tests.examples import examples
 from tests.loading import VALID, load_bytes, load_text
 
-QUICK = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow])
 ROOT = Path(__file__).parent.parent.parent
 
 NEARLY = st.sampled_from(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from admission import Explanation, Verdict, explain
 from tests.admission_cases import Object, fleet, manifest_of
+from tests.examples import examples
 from vocabulary.quantity import parse, readable
 
 RESOURCES = st.sampled_from(["cpu", "memory", "google.com/tpu", "ephemeral-storage"])
@@ -57,7 +58,7 @@ def _followed(found: Explanation, pods: int) -> Fraction:
     return min(most)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(1, 5), st.sampled_from(["cpu", "memory"]), st.integers(2**44, 2**50), st.integers(0, 10**9))
 def test_following_the_advice_always_fits(pods: int, resource: str, excess: int, used: int) -> None:
     """On quotas of any odd size: 5 cores less so many billionths of one, 20 GB less so many bytes."""

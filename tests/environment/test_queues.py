@@ -19,6 +19,7 @@ from environment.kubernetes.queues import queue_objects
 from environment.names import CPU_FLAVOR
 from environment.tpu import slice_for
 from tests.crd_schemas import errors_of, strict
+from tests.examples import examples
 from tests.loading import loaded
 from vocabulary.quantity import NotAQuantity, count, gibibytes, parse
 
@@ -76,14 +77,14 @@ def _total(environment: Environment, flavor: str, resource: str) -> Fraction:
 
 
 @given(fleet=FLEETS)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_quotas_add_up_to_the_chips_that_exist(fleet: Environment) -> None:
     for group in fleet.groups:
         assert _total(fleet, group.name, "google.com/tpu") == group.chips
 
 
 @given(fleet=FLEETS)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_every_team_has_whole_slices_and_at_least_the_cores_and_memory_of_their_hosts(fleet: Environment) -> None:
     quotas = _quotas(fleet)
     for team in fleet.teams:
@@ -100,7 +101,7 @@ def test_every_team_has_whole_slices_and_at_least_the_cores_and_memory_of_their_
 
 
 @given(fleet=FLEETS)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_cores_and_memory_add_up_to_those_of_all_nodes_without_the_cluster_s_own_pods(fleet: Environment) -> None:
     node = node_capacity(vcpu=8, memory_gb=32)  # of the CPU pool, at most four
     cpu, memory = 4 * node.cpu - CLUSTER_PODS_CPU, 4 * node.memory_gib - CLUSTER_PODS_GIB
@@ -218,7 +219,7 @@ def test_pods_may_name_the_priority_classes_that_xpk_writes_and_stop_nobody_on_t
 
 
 @given(fleet=FLEETS)
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_the_same_fleet_gives_the_same_objects_and_every_name_once(fleet: Environment) -> None:
     objects = queue_objects(fleet)
     assert json.dumps(objects) == json.dumps(queue_objects(fleet))

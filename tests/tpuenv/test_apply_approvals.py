@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from tests.apply_model import HALF, KILLED, WHOLE, Attributes, Part, Terraform
+from tests.examples import examples
 from tpuenv.review.changes import read
 from tpuenv.review.comparison import verdict
 from tpuenv.review.records import Record, parse
@@ -111,7 +112,7 @@ class Approvals(RuleBasedStateMachine):
 
 
 TestApprovals = Approvals.TestCase
-TestApprovals.settings = settings(max_examples=400, stateful_step_count=14, deadline=None)
+TestApprovals.settings = settings(max_examples=examples(400), stateful_step_count=14, deadline=None)
 
 
 class Undisturbed(RuleBasedStateMachine):
@@ -137,4 +138,4 @@ class Undisturbed(RuleBasedStateMachine):
 
 
 TestUndisturbed = Undisturbed.TestCase
-TestUndisturbed.settings = settings(max_examples=200, stateful_step_count=6, deadline=None)
+TestUndisturbed.settings = settings(max_examples=examples(200), stateful_step_count=6, deadline=None)
