@@ -1,4 +1,4 @@
-"""Run the real CDKTF CLI in a rehearsal's world, and tell what Terraform said, stack by stack."""
+"""Run the real CDKTF CLI in a rehearsal's world, and report what Terraform printed, stack by stack."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Stack:
     @property
     def counts(self) -> dict[str, int]:
         """Resources "added", "changed", "destroyed"."""
-        found = _COUNTS.search(self.text)
-        return {word: int(number) for number, word in _COUNT.findall(found.group(1))} if found is not None else {}
+        match = _COUNTS.search(self.text)
+        return {word: int(number) for number, word in _COUNT.findall(match.group(1))} if match is not None else {}
 
     @property
     def errors(self) -> list[str]:
@@ -56,12 +56,12 @@ class Stack:
     @property
     def warnings(self) -> list[str]:
         """Terraform's own warnings, each once and in one line, without the word "Warning: "."""
-        return list(dict.fromkeys(_in_one_line(each) for each in self._diagnostics("Warning")))
+        return list(dict.fromkeys(_in_one_line(warning) for warning in self._diagnostics("Warning")))
 
     def _diagnostics(self, severity: str) -> list[str]:
         """What follows each "Error: " or "Warning: ", up to the next of either."""
-        _, *found = re.split(r"^(Error|Warning): ", self.text, flags=re.M)
-        return [text.strip() for kind, text in zip(found[::2], found[1::2], strict=True) if kind == severity]
+        _, *parts = re.split(r"^(Error|Warning): ", self.text, flags=re.M)
+        return [text.strip() for kind, text in zip(parts[::2], parts[1::2], strict=True) if kind == severity]
 
 
 def _in_one_line(warning: str) -> str:
@@ -69,19 +69,19 @@ def _in_one_line(warning: str) -> str:
     end = _AFTER_A_WARNING.search(warning)
     text = warning[: end.start()] if end else warning
     address = re.search(r"^  with (\S+),$", text, re.M)
-    paragraphs = [" ".join(each.split()) for each in text.split("\n\n")]
-    summary, *details = [each for each in paragraphs if each and not re.match(r"(?:with|on) \S+", each)]
+    paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
+    summary, *details = [text for text in paragraphs if text and not re.match(r"(?:with|on) \S+", text)]
     return ". ".join([summary + (f" ({address[1]})" if address else ""), *details])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Underway:
-    """How far Terraform is in a stack: changes made and planned (a replacement is two), and one that it is making."""
+    """How far Terraform is in a stack: changes made and planned (a replacement is two), and one that is under way."""
 
     stack: str
     done: int = 0
     planned: int = 0
-    making: str = ""  # "Creating google_container_cluster.cluster"
+    under_way: str = ""  # "Creating google_container_cluster.cluster"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,12 +107,12 @@ def run(
     verb: str,
     *,
     stacks: Sequence[str] = ("*",),
-    tell: Callable[[Stack], None] = lambda _: None,
-    going: Callable[[Underway], None] = lambda _: None,
+    report: Callable[[Stack], None] = lambda _: None,
+    progress: Callable[[Underway], None] = lambda _: None,
     settings: dict[str, str] | None = None,
 ) -> Run:
-    """`cdktf <verb> <stacks>`, all approved; `tell` hears of every stack as soon as Terraform is done with it, and
-    `going` many times a second of the one that it works on.
+    """`cdktf <verb> <stacks>`, all approved; `report` gets every stack as soon as Terraform is done with it, and
+    `progress`, every 0.1 s, the one that it works on.
 
     `settings` are variables for this run alone, as if set in front of the command.
     """
@@ -139,10 +139,10 @@ def run(
                 ended = running.poll() is not None
                 for stack in _finished(world, {stack.name for stack in done}):
                     done.append(stack)
-                    tell(stack)
+                    report(stack)
                 if not ended:
                     if at_work := _at_work(world):
-                        going(at_work)
+                        progress(at_work)
                     world.check()
                     time.sleep(_POLL_SECONDS)
         except BaseException:
@@ -164,19 +164,19 @@ def _finished(world: World, known: set[str]) -> Iterator[Stack]:
 def underway(stack: str, text: str) -> Underway:
     """What Terraform has printed so far, in numbers."""
     plan = _PLAN.search(text)
-    done, making = 0, dict[str, str]()
+    done, open_steps = 0, dict[str, str]()
     for address, verb in _STEP.findall(text):
         if verb:
-            making[address] = verb
+            open_steps[address] = verb
         else:
-            making.pop(address, None)
+            open_steps.pop(address, None)
             done += 1
-    address, verb = next(reversed(making.items()), ("", ""))
+    address, verb = next(reversed(open_steps.items()), ("", ""))
     return Underway(
         stack=stack,
         done=done,
         planned=sum(int(number) for number in re.findall(r"\d+", plan.group(1))) if plan else 0,
-        making=f"{verb} {address}".strip(),
+        under_way=f"{verb} {address}".strip(),
     )
 
 
@@ -191,7 +191,7 @@ def _at_work(world: World) -> Underway | None:
 
 def _cdktf() -> str:
     beside = Path(sys.executable).parent / "cdktf"
-    found = str(beside) if beside.exists() else shutil.which("cdktf")
-    if found is None:
+    path = str(beside) if beside.exists() else shutil.which("cdktf")
+    if path is None:
         raise CannotStart("cdktf: not found beside this Python nor on the PATH; `make setup` installs it")
-    return found
+    return path

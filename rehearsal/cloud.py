@@ -138,6 +138,12 @@ class Cloud:
             ).fetchone()
             return int(row[0])
 
+    def snapshot(self) -> dict[tuple[str, str], str]:
+        """Everything that exists, to compare two moments; blobs with their generation and without their content."""
+        objects = {(item.kind, item.name): json.dumps(item.attributes, sort_keys=True) for item in self.find()}
+        blobs = {(f"blob {blob.bucket}", blob.name): str(blob.generation) for blob in self.blobs()}
+        return objects | blobs
+
     def put_blob(self, bucket: str, name: str, content: bytes, metadata: Attributes, *, keep_old: bool) -> Blob:
         """Write an object into a bucket; the one it replaces stays as an old generation when `keep_old`."""
         with self.transaction():

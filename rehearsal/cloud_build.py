@@ -50,11 +50,11 @@ class Ran:
 
 @dataclass(kw_only=True)
 class CloudBuild:
-    """Use it within its world. `tell` hears every line of every log as it comes."""
+    """Use it within its world. `log_line` gets every line of every log as it comes."""
 
     world: World
     images: Images
-    tell: Callable[[str], None] = lambda _: None
+    log_line: Callable[[str], None] = lambda _: None
     grace: float = steps.GRACE_SECONDS
     _lines: list[str] = field(default_factory=list)
 
@@ -81,8 +81,8 @@ class CloudBuild:
 
     def start(self, trigger: str, *, commit: str, branch: str, **substitutions: str) -> Build:
         """Somebody, or Cloud Scheduler, runs a trigger by hand."""
-        found = triggers.trigger(self.world.cloud, trigger)
-        return builds.ask(self.world.cloud, found, commit=commit, branch=branch, substitutions=substitutions)
+        described = triggers.trigger(self.world.cloud, trigger)
+        return builds.ask(self.world.cloud, described, commit=commit, branch=branch, substitutions=substitutions)
 
     def waiting(self) -> list[Build]:
         """The builds that nobody has approved yet."""
@@ -104,7 +104,7 @@ class CloudBuild:
             config = self._config(build, trigger, folder)
             self._keep_log(config, build, trigger)
             outcome = steps.run(
-                config, self._machine(trigger, folder), tell=self._line, cancelled=cancelled or threading.Event()
+                config, self._machine(trigger, folder), log_line=self._line, cancelled=cancelled or threading.Event()
             )
             self._keep_log(config, build, trigger)
             status, done, why = outcome.status, outcome.steps, outcome.why
@@ -115,8 +115,8 @@ class CloudBuild:
         return Ran(build=ended, steps=done, why=why, log="".join(f"{line}\n" for line in self._lines))
 
     def _event(self, event: str, base: str, commit: str, branch: str) -> list[Build]:
-        found = triggers.started_by(self.world.cloud, event, base)
-        return [builds.ask(self.world.cloud, each, commit=commit, branch=branch) for each in found]
+        started = triggers.started_by(self.world.cloud, event, base)
+        return [builds.ask(self.world.cloud, trigger, commit=commit, branch=branch) for trigger in started]
 
     def _config(self, build: Build, trigger: Trigger, folder: Path) -> Config:
         """The file of the commit, in a fresh workspace. As Cloud Build does, it refuses one without a place for logs.
@@ -157,7 +157,7 @@ class CloudBuild:
 
     def _line(self, line: str) -> None:
         self._lines.append(line)
-        self.tell(line)
+        self.log_line(line)
 
     def _keep_log(self, config: Config, build: Build, trigger: Trigger) -> None:
         """In the bucket of the logs, written by the build's account: before the steps, so that it is known to work."""

@@ -39,7 +39,7 @@ def _open_endpoint(name: str, cluster: Attributes) -> Iterator[str]:
     if endpoint.get("enabled") is False or value_at(cluster, "private_cluster_config.enable_private_endpoint"):
         return
     authorized = block_at(cluster, "master_authorized_networks_config")
-    networks = [each["cidr_block"] for each in authorized.get("cidr_blocks") or []]
+    networks = [network["cidr_block"] for network in authorized.get("cidr_blocks") or []]
     if not cluster.get("master_authorized_networks_config") or _EVERYBODY in networks:
         yield (
             f"cluster {name}: the IP endpoint of its control plane is open to every address; authorize networks, or "

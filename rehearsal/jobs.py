@@ -122,15 +122,15 @@ def _workload_of(api: Api, job: dict[str, Any]) -> dict[str, Any]:
 def quotas_off(cloud: Cloud, cluster: str) -> list[str]:
     """Flavors whose TPU quotas, of all ClusterQueues together, are not the chips of the nodes that they select."""
     seen = read_cluster(Api(cloud, cluster).everything())
-    found = []
+    differences = []
     with_chips = {name for queue in seen.cluster_queues.values() for name, resource in queue.quotas if resource == TPU}
     for flavor in (seen.flavors[name] for name in sorted(with_chips)):
         quota = sum(seen.quota(queue, (flavor.name, TPU)).nominal for queue in seen.cluster_queues)
         selected = [node for node in nodes(cloud, cluster) if flavor.labels.items() <= node.labels.items()]
         chips = sum(node.count * node.chips for node in selected)
         if chips != quota:
-            found.append(f"flavor {flavor.name}: the quotas are {quota} chips, the nodes have {chips}")
-    return found
+            differences.append(f"flavor {flavor.name}: the quotas are {quota} chips, the nodes have {chips}")
+    return differences
 
 
 def _create(world: World, cluster: str, body: dict[str, Any]) -> Any:
@@ -171,8 +171,8 @@ def _places(api: Api, job: Any) -> Iterator[tuple[dict[str, Any], list[str], int
     for workload in [item for item in api.everything() if item["kind"] == "Workload"]:
         for assignment in workload.get("status", {}).get("admission", {}).get("podSetAssignments", []):
             given = [flavors[name] for name in assignment["flavors"].values()]
-            labels = {key: value for each in given for key, value in each.get("nodeLabels", {}).items()}
-            tolerated = {each["key"] for flavor in given for each in flavor.get("tolerations", [])}
+            labels = {key: value for flavor in given for key, value in flavor.get("nodeLabels", {}).items()}
+            tolerated = {taint["key"] for flavor in given for taint in flavor.get("tolerations", [])}
             tolerated |= {TPU} & assignment["flavors"].keys()
             left, places = int(assignment["count"]), []
             for node in nodes(api.cloud, api.cluster):

@@ -17,7 +17,7 @@ _PATIENCE_SECONDS = 5.0
 
 
 def started(pid: int) -> str:
-    """When a process started, in whatever form this system tells it; "" when there is no such process."""
+    """When a process started, in the form that this system reports; "" when there is no such process."""
     stat = Path(f"/proc/{pid}/stat")
     if Path("/proc/self/stat").exists():
         with contextlib.suppress(OSError):
@@ -40,12 +40,12 @@ def forget(folder: Path, pid: int) -> None:
 
 def recorded(folder: Path) -> list[int]:
     """The processes written down in `folder` that still are what they were."""
-    found = []
+    running = []
     for note in folder.glob("[0-9]*") if folder.is_dir() else ():
         since = note.read_text()
         if since and started(int(note.name)) == since:
-            found.append(int(note.name))
-    return found
+            running.append(int(note.name))
+    return running
 
 
 def end(folder: Path) -> int:
@@ -65,14 +65,14 @@ def end(folder: Path) -> int:
 
 
 def family(pid: int) -> list[int]:
-    """A process and all that it has started, directly or not, whatever session they are in; parents come first."""
+    """A process and all that it has started, directly or not, in any session; parents come first."""
     children: dict[int, list[int]] = {}
     for child, parent in _parents():
         children.setdefault(parent, []).append(child)
-    found = [pid]
-    for each in found:
-        found += children.get(each, [])
-    return found
+    members = [pid]
+    for member in members:
+        members += children.get(member, [])
+    return members
 
 
 def _parents() -> Iterator[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""What exists, stack by stack, in the words of whoever pays for it; read from the Terraform states in the fake
+"""What exists, stack by stack, in short for the person who pays for it; read from the Terraform states in the fake
 bucket.
 """
 
@@ -48,7 +48,7 @@ def by_stack(cloud: Cloud, bucket: str) -> list[StackReport]:
         if not blob.name.endswith(_STATE):
             continue
         state = json.loads(blob.content)
-        found = [
+        resources = [
             (resource["type"], instance["attributes"])
             for resource in state.get("resources", [])
             if resource["mode"] == "managed"
@@ -56,7 +56,7 @@ def by_stack(cloud: Cloud, bucket: str) -> list[StackReport]:
         ]
         pools = state.get("outputs", {}).get(_POOLS, {}).get("value", [])
         stack = blob.name.removesuffix(_STATE).rsplit("/", 1)[-1]
-        rows.append(StackReport(stack=stack, resources=len(found), facts=_facts(found, pools)))
+        rows.append(StackReport(stack=stack, resources=len(resources), facts=_facts(resources, pools)))
     return rows
 
 
@@ -81,11 +81,11 @@ def _facts(resources: Sequence[tuple[str, Attributes]], order: Sequence[str]) ->
     """`order`: of the node pools, by name."""
     words = list(_WORDS)
     known = sorted((item for item in resources if item[0] in _WORDS), key=lambda item: words.index(item[0]))
-    found = [fact for type_, attributes in known if (fact := _WORDS[type_](attributes))]
+    facts = [fact for type_, attributes in known if (fact := _WORDS[type_](attributes))]
     at = {name: place for place, name in enumerate(order)}
     pools = [attributes for type_, attributes in resources if type_ == POOL]
     ordered = sorted(pools, key=lambda pool: at.get(str(pool["name"]), -1))
-    return [*sorted(found, key=_rank), *_pools(ordered), *sharing.lines(resources)]
+    return [*sorted(facts, key=_rank), *_pools(ordered), *sharing.lines(resources)]
 
 
 def _rank(fact: str) -> int:
@@ -95,14 +95,14 @@ def _rank(fact: str) -> int:
 
 def _pools(pools: list[Attributes]) -> list[str]:
     """Node pools; the slices of a group that are alike in one line."""
-    found = []
+    lines = []
     for (group, words, hosts, chips), count in Counter(_pool(pool) for pool in pools).items():
         if chips:
             sizes = f"{counted(count, 'slice')} x {counted(hosts, 'host')} x {counted(chips, 'chip')}"
-            found.append(f"{group}: {sizes} = {counted(count * hosts * chips, 'chip')} ({words})")
+            lines.append(f"{group}: {sizes} = {counted(count * hosts * chips, 'chip')} ({words})")
         else:
-            found.append(words)
-    return found
+            lines.append(words)
+    return lines
 
 
 def _pool(pool: Attributes) -> tuple[str, str, int, int]:

@@ -37,7 +37,7 @@ def schemas_of(name: str, cache: Path) -> Schemas:
 
 
 def provider(name: str, schemas: Schemas, *, cloud: Cloud, place: Place, account: str = "") -> Provider:
-    """One fake provider, as whoever administers the project or as a service account."""
+    """One fake provider, as the project's administrator or as a service account."""
     return Provider(
         cloud=cloud,
         place=place,

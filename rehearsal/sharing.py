@@ -31,7 +31,7 @@ def _of(type_: str, resources: Resources) -> list[Attributes]:
 
 def _teams(resources: Resources) -> list[str]:
     """Each has a namespace of its name, and nothing else has one."""
-    return [str(each["metadata"][0]["name"]) for each in _of("kubernetes_namespace_v1", resources)]
+    return [str(namespace["metadata"][0]["name"]) for namespace in _of("kubernetes_namespace_v1", resources)]
 
 
 def _together(lines_of: Mapping[str, str]) -> dict[str, str]:
@@ -39,25 +39,26 @@ def _together(lines_of: Mapping[str, str]) -> dict[str, str]:
     names: dict[str, list[str]] = {}
     for name, line in lines_of.items():
         names.setdefault(line, []).append(name)
-    return {", ".join(each): line for line, each in names.items()}
+    return {", ".join(same): line for line, same in names.items()}
 
 
 def _members(resources: Resources) -> list[str]:
-    bindings = {_namespace(each): each for each in _of("kubernetes_role_binding_v1", resources)}
+    bindings = {_namespace(binding): binding for binding in _of("kubernetes_role_binding_v1", resources)}
     teams = {team: _subjects(bindings[team]) if team in bindings else "" for team in _teams(resources)}
-    found = [
+    lines = [
         f"members of {names}: {subjects or 'none; only who administers the cluster submits jobs there'}"
         for names, subjects in _together(teams).items()
     ]
-    roles = {(_namespace(each), _name(each)): each["rule"] for each in _of("kubernetes_role_v1", resources)}
+    roles = {(_namespace(role), _name(role)): role["rule"] for role in _of("kubernetes_role_v1", resources)}
     rights = {team: _rights(roles[team, _role(bindings[team])]) for team in teams if team in bindings}
-    found += [f"members of {team} may, in their team's namespace: {words}" for team, words in _together(rights).items()]
-    members = {_subjects({"subject": [each]}) for binding in bindings.values() for each in binding["subject"]}
-    everywhere = {_name(each): each["rule"] for each in _of("kubernetes_cluster_role_v1", resources)}
+    lines += [f"members of {team} may, in their team's namespace: {words}" for team, words in _together(rights).items()]
+    members = {_subjects({"subject": [subject]}) for binding in bindings.values() for subject in binding["subject"]}
+    everywhere = {_name(role): role["rule"] for role in _of("kubernetes_cluster_role_v1", resources)}
     for binding in _of("kubernetes_cluster_role_binding_v1", resources):
-        if _role(binding) in everywhere and {_subjects({"subject": [each]}) for each in binding["subject"]} <= members:
-            found.append(f"every member may, in the whole cluster: {_rights(everywhere[_role(binding)])}")
-    return found
+        subjects = {_subjects({"subject": [subject]}) for subject in binding["subject"]}
+        if _role(binding) in everywhere and subjects <= members:
+            lines.append(f"every member may, in the whole cluster: {_rights(everywhere[_role(binding)])}")
+    return lines
 
 
 def _namespace(attributes: Attributes) -> str:
@@ -73,7 +74,7 @@ def _role(binding: Attributes) -> str:
 
 
 def _subjects(binding: Attributes) -> str:
-    return ", ".join(f"{'group ' * (each['kind'] == 'Group')}{each['name']}" for each in binding["subject"])
+    return ", ".join(f"{'group ' * (subject['kind'] == 'Group')}{subject['name']}" for subject in binding["subject"])
 
 
 def _rights(rules: Iterable[Attributes]) -> str:
@@ -105,7 +106,7 @@ def _fair_sharing(resources: Resources) -> list[str]:
 
 def _limits(resources: Resources) -> list[str]:
     """What the ClusterQueues may borrow from and lend to each other; one alone does neither."""
-    bodies: list[Any] = [each["manifest"]["value"] for each in _of("kubernetes_manifest", resources)]
+    bodies: list[Any] = [manifest["manifest"]["value"] for manifest in _of("kubernetes_manifest", resources)]
     queues = {body["metadata"]["name"]: body["spec"] for body in bodies if body["kind"] == "ClusterQueue"}
     if len(queues) < 2:
         return []

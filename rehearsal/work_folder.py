@@ -14,7 +14,7 @@ _ANOTHER = "name a new or an empty folder with --folder"
 
 
 class CannotStart(Exception):
-    """Something is in the way of the rehearsal, and what to do about it."""
+    """What keeps a rehearsal from starting, and what to do about it."""
 
 
 def usable(folder: Path, *, ours: bool) -> Path:
@@ -25,23 +25,23 @@ def usable(folder: Path, *, ours: bool) -> Path:
     try:
         if folder.is_symlink() and not folder.exists():
             raise _unusable(folder, "it is a symbolic link that leads nowhere")
-        found = folder.resolve()
-        if not found.exists():
-            return found
-        if not found.is_dir():
-            raise _unusable(found, "it is a file")
-        if any(each.is_relative_to(found) for each in _never()):
+        path = folder.resolve()
+        if not path.exists():
+            return path
+        if not path.is_dir():
+            raise _unusable(path, "it is a file")
+        if any(place.is_relative_to(path) for place in _never()):
             raise _unusable(
-                found,
+                path,
                 "a rehearsal empties its folder, and this one is, or holds, the home folder, the folder for temporary "
                 "files, the present one or the checkout",
             )
-        marked = (found / MARK).is_file() and not (found / MARK).is_symlink()
-        if not (marked or ours) and any(found.iterdir()):
-            raise _unusable(found, "a rehearsal empties its folder, and this one holds files that no rehearsal made")
+        marked = (path / MARK).is_file() and not (path / MARK).is_symlink()
+        if not (marked or ours) and any(path.iterdir()):
+            raise _unusable(path, "a rehearsal empties its folder, and this one holds files that no rehearsal wrote")
     except OSError as error:
         raise cannot_be_used(folder, error) from error
-    return found
+    return path
 
 
 def cannot_be_used(folder: Path, error: OSError) -> CannotStart:
@@ -58,4 +58,4 @@ def _never() -> list[Path]:
     """Also while they are empty: what is put there later would be lost with the next rehearsal."""
     home = os.environ.get("HOME")
     places = [Path(tempfile.gettempdir()), Path.cwd(), _CHECKOUT, *([Path(home)] if home else [])]
-    return [each.resolve() for each in places]
+    return [place.resolve() for place in places]

@@ -45,7 +45,7 @@ _PASSED = (
 )
 
 # cdktf 0.21 ends before it has printed everything that Terraform said, the error above all; so it is written down as
-# well. An interrupt comes to all of these processes: Terraform stops, and then the others tell how it ended.
+# well. An interrupt comes to all of these processes: Terraform stops, and then the others report how it ended.
 _LOGGING = """#!/bin/sh
 case "$1" in apply|destroy) ;; *) exec {program} "$@" ;; esac
 log={logs}/$(basename "$PWD")
@@ -90,7 +90,7 @@ class Project:
 
 @dataclass(kw_only=True)
 class World:
-    """Use it in a `with`. `folder` belongs to it: whatever an earlier rehearsal left there is ended and removed.
+    """Use it in a `with`. `folder` belongs to it: what an earlier rehearsal left there is ended and removed.
 
     `settings` are variables that the tools get as well (those of vars.env that the process environment overrides).
     A `folder` with something in it must bear a rehearsal's mark, unless it is known to be `ours`.
@@ -113,7 +113,7 @@ class World:
 
     @property
     def cloud(self) -> Cloud:
-        """The fake cloud; it can be looked at also when the rehearsal is over."""
+        """The fake cloud; it can be read also when the rehearsal is over."""
         if self._cloud is None:
             self._cloud = Cloud(self.folder / "cloud.db")
         return self._cloud
@@ -304,15 +304,15 @@ def _script(path: Path, text: str) -> None:
 
 def _terraform() -> Path:
     """The one that cdktf would take: TERRAFORM_BINARY_NAME, or `terraform` beside this Python or on the PATH."""
-    wanted = os.environ.get("TERRAFORM_BINARY_NAME") or "terraform"
+    command = os.environ.get("TERRAFORM_BINARY_NAME") or "terraform"
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    found = shutil.which(wanted, path=path)
-    if found is None:
-        raise CannotStart(f"{wanted}: not found on the PATH; install Terraform 1.6 or later, or OpenTofu")
-    program = Path(found).absolute()
+    program_path = shutil.which(command, path=path)
+    if program_path is None:
+        raise CannotStart(f"{command}: not found on the PATH; install Terraform 1.6 or later, or OpenTofu")
+    program = Path(program_path).absolute()
     if not _speaks_terraform(program):
         raise CannotStart(
-            f"TERRAFORM_BINARY_NAME: '{wanted}' is no Terraform: `{program} version -json` does not tell its version; "
+            f"TERRAFORM_BINARY_NAME: '{command}' is no Terraform: `{program} version -json` prints no version of it; "
             "name another, or unset it"
         )
     return program

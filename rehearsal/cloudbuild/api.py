@@ -1,4 +1,4 @@
-"""Builds over Cloud Build's REST API: a trigger is run, which makes another build, and a build is looked at.
+"""Builds over Cloud Build's REST API: a trigger is run, which starts another build, and a build is read.
 
 https://cloud.google.com/build/docs/api/reference/rest/v1/projects.locations.triggers/run
 https://cloud.google.com/build/docs/api/reference/rest/v1/projects.locations.builds/get
@@ -35,10 +35,10 @@ def serve(cloud: Cloud, request: Request) -> Response:
 
 def _get(cloud: Cloud, account: str, name: str, project: str) -> Response:
     permit(cloud, account, "cloudbuild.builds.get", name, project=project)
-    found = cloud.get(builds.BUILD, name)
-    if found is None:
+    build = cloud.get(builds.BUILD, name)
+    if build is None:
         raise HttpError(404, f"Requested entity was not found: {name}")
-    return json_response(found)
+    return json_response(build)
 
 
 def _run(cloud: Cloud, request: Request, account: str, name: str, project: str) -> Response:
@@ -70,9 +70,9 @@ def _find(cloud: Cloud, name: str) -> Trigger:
     """By its name or its id, in its own location and no other."""
     location = name.rpartition("/")[0]
     try:
-        found = triggers.trigger(cloud, name)
+        trigger = triggers.trigger(cloud, name)
     except KeyError:
-        found = None
-    if found is None or found.path.rpartition("/")[0] != location:
+        trigger = None
+    if trigger is None or trigger.path.rpartition("/")[0] != location:
         raise HttpError(404, f"Requested entity was not found: {name}")
-    return found
+    return trigger

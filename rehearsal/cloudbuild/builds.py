@@ -1,7 +1,7 @@
 """Builds in the fake cloud: asked for by a trigger, waiting for an approval, run, and over.
 
 A build is an object of the cloud with the fields of Cloud Build's REST resource, so that a build that another one has
-asked for over HTTP is found here. https://cloud.google.com/build/docs/api/reference/rest/v1/projects.builds
+asked for over HTTP is here as well. https://cloud.google.com/build/docs/api/reference/rest/v1/projects.builds
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Build:
 def ask(
     cloud: Cloud, trigger: Trigger, *, commit: str, branch: str = "", substitutions: Mapping[str, str] | None = None
 ) -> Build:
-    """A new build of a trigger: it waits for an approval, if the trigger wants one, and is queued otherwise.
+    """A new build of a trigger: it waits for an approval, if the trigger requires one, and is queued otherwise.
 
     `substitutions` are given for this build and win over the trigger's.
     """
@@ -58,8 +58,8 @@ def ask(
 
 def builds(cloud: Cloud, *, status: str = "") -> list[Build]:
     """All builds, or those of one status, oldest first."""
-    found = [_build(item.name, item.attributes) for item in cloud.find(BUILD)]
-    return [each for each in found if status in ("", each.status)]
+    all_builds = [_build(item.name, item.attributes) for item in cloud.find(BUILD)]
+    return [build for build in all_builds if status in ("", build.status)]
 
 
 def approve(cloud: Cloud, build: Build) -> Build:
@@ -82,10 +82,10 @@ def moved(cloud: Cloud, build: Build, status: str) -> Build:
 def built_in(cloud: Cloud, build: Build, trigger: Trigger) -> dict[str, str]:
     """The values of the built-in substitutions. Those that this build has no value for are left out."""
     project = build.path.split("/")[1]
-    found = cloud.get(PROJECT, f"projects/{project}") or {}
+    stored = cloud.get(PROJECT, f"projects/{project}") or {}
     return {
         "PROJECT_ID": project,
-        "PROJECT_NUMBER": str(found.get("number", "")),
+        "PROJECT_NUMBER": str(stored.get("number", "")),
         "BUILD_ID": build.id_,
         "LOCATION": trigger.location,
         "TRIGGER_NAME": trigger.name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rehearsal.cloudbuild.config import Config, NotABuild, look
+from rehearsal.cloudbuild.config import Config, NotABuild, parse_file
 from rehearsal.cloudbuild.images import DOCKER, Images, NoSuchImage
 from rehearsal.cloudbuild.triggers import Trigger
 
@@ -17,15 +17,15 @@ def problems(checkout: Path, triggers: Sequence[Trigger], images: Images) -> lis
 
     A file that no trigger runs is a person's to start. It is not supported, so it may use Docker.
     """
-    found = {f"{FOLDER}/{path.name}" for path in (checkout / FOLDER).glob("*.yaml")}
+    files = {f"{FOLDER}/{path.name}" for path in (checkout / FOLDER).glob("*.yaml")}
     named = {trigger.file: trigger for trigger in triggers}
-    told = [f"{file}: is not there, and trigger {named[file].name} runs it" for file in sorted(named.keys() - found)]
-    for file in sorted(found):
-        config, wrong = look(checkout / file, name=file)
+    lines = [f"{file}: is not there, and trigger {named[file].name} runs it" for file in sorted(named.keys() - files)]
+    for file in sorted(files):
+        config, wrong = parse_file(checkout / file, name=file)
         if config.steps:
             wrong += _of_file(config, named.get(file), images)
-        told += sorted(dict.fromkeys(wrong), key=_line)
-    return told
+        lines += sorted(dict.fromkeys(wrong), key=_line)
+    return lines
 
 
 def _line(problem: str) -> int:

@@ -1,7 +1,7 @@
 """A Cloud Build file: read, and refused with the file's line and key wherever it says what is not supported here.
 
 https://cloud.google.com/build/docs/build-config-file-schema. A key that the real Cloud Build knows and this does not is
-an error as well: what is not executed must not look as if it were. Stricter than Cloud Build, every substitution must
+an error as well: what is not executed must not pass as if it were. Stricter than Cloud Build, every substitution must
 be declared and used, whatever options.substitutionOption says (it is fixed at MUST_MATCH, the default of builds that no
 trigger starts).
 """
@@ -127,13 +127,13 @@ class Config:
 
 def read(path: Path) -> Config:
     """The file's build. Raises NotABuild."""
-    config, problems = look(path, name=path.name)
+    config, problems = parse_file(path, name=path.name)
     if problems:
         raise NotABuild(problems)
     return config
 
 
-def look(path: Path, *, name: str) -> tuple[Config, list[str]]:
+def parse_file(path: Path, *, name: str) -> tuple[Config, list[str]]:
     """What of the file can be understood, and all that is wrong with it; `name` is what problems call the file."""
     reader = _Reader(name)
     nothing = Config(file=name, steps=())
@@ -155,35 +155,35 @@ class _Reader:
         self.problems: list[str] = []
 
     def config(self, root: Value) -> Config:
-        found = self._fields(root, ("steps", "timeout", "logsBucket", "options", "substitutions", "images", "tags"))
-        steps = self._steps(found.get("steps"), root)
-        timeout = self._seconds(found.get("timeout")) or TIMEOUT_SECONDS
-        options = self._options(found.get("options"))
+        fields = self._fields(root, ("steps", "timeout", "logsBucket", "options", "substitutions", "images", "tags"))
+        steps = self._steps(fields.get("steps"), root)
+        timeout = self._seconds(fields.get("timeout")) or TIMEOUT_SECONDS
+        options = self._options(fields.get("options"))
         config = Config(
             file=self.file,
             steps=steps,
             timeout=timeout,
-            logs_bucket=self._text(found.get("logsBucket")),
+            logs_bucket=self._text(fields.get("logsBucket")),
             env=self._env(options.get("env")),
             logging=self._text(options.get("logging")),
-            images=self._texts(found.get("images")),
-            tags=self._texts(found.get("tags")),
+            images=self._texts(fields.get("images")),
+            tags=self._texts(fields.get("tags")),
             dynamic=self._flag(options.get("dynamicSubstitutions")),
-            substitutions=self._substitutions(found.get("substitutions")),
-            declared_at=f"{self.file}:{found.get('substitutions', root).line}",
+            substitutions=self._substitutions(fields.get("substitutions")),
+            declared_at=f"{self.file}:{fields.get('substitutions', root).line}",
         )
         for step in steps:
             if step.timeout and step.timeout > timeout:
                 self._wrong(root, f"{step.label} may take {step.timeout:g} s and the build only {timeout:g} s")
-        self._check_substitutions(config, found.get("substitutions") or root)
+        self._check_substitutions(config, fields.get("substitutions") or root)
         return config
 
     def _options(self, value: Value | None) -> dict[str, Value]:
-        found = self._fields(value, ("logging", "substitutionOption", "dynamicSubstitutions", "env")) if value else {}
+        fields = self._fields(value, ("logging", "substitutionOption", "dynamicSubstitutions", "env")) if value else {}
         for key, only in (("logging", "GCS_ONLY"), ("substitutionOption", "MUST_MATCH")):
-            if key in found and self._text(found[key]) != only:
-                self._wrong(found[key], f"only {only} is supported")
-        return found
+            if key in fields and self._text(fields[key]) != only:
+                self._wrong(fields[key], f"only {only} is supported")
+        return fields
 
     def _steps(self, value: Value | None, root: Value) -> tuple[Step, ...]:
         items = value.items if value else None
@@ -192,37 +192,37 @@ class _Reader:
             return ()
         steps: list[Step] = []
         for number, item in enumerate(items):
-            each = replace(item, path=f"steps[{number}]")
-            steps.append(self._step(number, each, {step.id_ for step in steps}))
+            step_value = replace(item, path=f"steps[{number}]")
+            steps.append(self._step(number, step_value, {step.id_ for step in steps}))
         return tuple(steps)
 
     def _step(self, number: int, item: Value, before: set[str]) -> Step:
         keys = ("name", "id", "entrypoint", "args", "env", "dir", "waitFor", "timeout")
-        found = self._fields(item, keys)
-        id_ = self._text(found.get("id"))
-        if "name" not in found:
+        fields = self._fields(item, keys)
+        id_ = self._text(fields.get("id"))
+        if "name" not in fields:
             self._wrong(item, "names no image")
         if id_ and (id_ in before or id_ == _START):
-            self._wrong(found["id"], f"{id_!r} is the id of a step before, or reserved")
-        waits = self._texts(found.get("waitFor"))
+            self._wrong(fields["id"], f"{id_!r} is the id of a step before, or reserved")
+        waits = self._texts(fields.get("waitFor"))
         for other in waits:
             if other != _START and other not in before:
-                self._wrong(found["waitFor"], f"no step before has the id {other!r}")
-        folder = self._text(found.get("dir"))
+                self._wrong(fields["waitFor"], f"no step before has the id {other!r}")
+        folder = self._text(fields.get("dir"))
         if folder.startswith("/") or ".." in Path(folder).parts:
-            self._wrong(found["dir"], "only folders of the workspace are supported")
+            self._wrong(fields["dir"], "only folders of the workspace are supported")
         return Step(
             number=number,
-            name=self._text(found.get("name")),
+            name=self._text(fields.get("name")),
             id_=id_,
-            entrypoint=self._text(found.get("entrypoint")),
-            args=self._texts(found.get("args")),
-            env=self._env(found.get("env")),
+            entrypoint=self._text(fields.get("entrypoint")),
+            args=self._texts(fields.get("args")),
+            env=self._env(fields.get("env")),
             dir_=folder,
             # An empty list is as good as none.
             wait_for=tuple(other for other in waits if other != _START) if waits else None,
-            timeout=self._seconds(found.get("timeout")),
-            where=self._place(found.get("name", item)),
+            timeout=self._seconds(fields.get("timeout")),
+            where=self._place(fields.get("name", item)),
         )
 
     def _check_substitutions(self, config: Config, where: Value) -> None:
@@ -241,10 +241,10 @@ class _Reader:
 
     def _substitutions(self, value: Value | None) -> dict[str, str]:
         out = {}
-        for name, each in self._pairs(value):
+        for name, inner in self._pairs(value):
             if not OWN.fullmatch(name):
-                self._wrong(each, "own substitutions are named _LIKE_THIS: underscores, capital letters, digits")
-            out[name] = self._text(each)
+                self._wrong(inner, "own substitutions are named _LIKE_THIS: underscores, capital letters, digits")
+            out[name] = self._text(inner)
         return out
 
     def _env(self, value: Value | None) -> tuple[str, ...]:
@@ -257,11 +257,11 @@ class _Reader:
     def _fields(self, value: Value | None, known: Sequence[str]) -> dict[str, Value]:
         """The values of a mapping's known keys; every other key is a problem."""
         out = {}
-        for name, each in self._pairs(value):
+        for name, inner in self._pairs(value):
             if name in known:
-                out[name] = each
+                out[name] = inner
             else:
-                self._wrong(each, f"is not supported by the rehearsal; {_REFUSED.get(name, 'remove it')}")
+                self._wrong(inner, f"is not supported by the rehearsal; {_REFUSED.get(name, 'remove it')}")
         return out
 
     def _pairs(self, value: Value | None) -> list[tuple[str, Value]]:
@@ -300,11 +300,11 @@ class _Reader:
     def _seconds(self, value: Value | None) -> float | None:
         if value is None:
             return None
-        found = _DURATION.fullmatch(self._text(value))
-        if found is None or not 0 < float(found[1]) <= _LONGEST_SECONDS:
+        match = _DURATION.fullmatch(self._text(value))
+        if match is None or not 0 < float(match[1]) <= _LONGEST_SECONDS:
             self._wrong(value, "is not a time such as 600s, of at most 86400s")
             return None
-        return float(found[1])
+        return float(match[1])
 
     def _wrong(self, value: Value, message: str) -> None:
         self.problems.append(f"{self._place(value)}: {message}")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-# What a step may call by its name: nothing else is in the image, whatever this machine has (make, git, curl).
+# What a step may call by its name: nothing else of this machine (make, git, curl) is in the image.
 _PROGRAMS = Path(__file__).with_name("image_programs.txt")
 
 _DIGEST = re.compile(r"[^@\s]+@sha256:[0-9a-f]{64}")

@@ -86,7 +86,7 @@ def repositories_are_connected(change: Change) -> None:
 
 
 def repository_type(_: Change, given: Attributes) -> Attributes:
-    """Of a connected repository Google gives back the type that the connection has, whatever was sent."""
+    """Of a connected repository Google gives back the type that the connection has, not the one that was sent."""
     return given | {
         block: [{**block_at(given, block), "repo_type": "GITHUB"}]
         for block in (_BY_HAND, "git_file_source")

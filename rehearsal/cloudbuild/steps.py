@@ -62,13 +62,13 @@ class Machine:
     grace: float = GRACE_SECONDS
 
 
-def run(config: Config, machine: Machine, *, tell: Callable[[str], None], cancelled: threading.Event) -> Outcome:
-    """Runs all steps. `config` has its substitutions made; `tell` gets the log's lines, from several threads.
+def run(config: Config, machine: Machine, *, log_line: Callable[[str], None], cancelled: threading.Event) -> Outcome:
+    """Runs all steps. `config` has its substitutions made; `log_line` gets the log's lines, from several threads.
 
     Raises NoSuchImage before anything starts. Whatever else is raised in here cancels the steps first.
     """
     commands = {step.number: _command(step, machine.images) for step in config.steps}
-    build = _Build(config=config, machine=machine, commands=commands, tell=tell)
+    build = _Build(config=config, machine=machine, commands=commands, log_line=log_line)
     try:
         return build.run(cancelled)
     except BaseException:
@@ -94,7 +94,7 @@ class _Build:
     config: Config
     machine: Machine
     commands: Mapping[int, Sequence[str]]
-    tell: Callable[[str], None]
+    log_line: Callable[[str], None]
     running: list[_Running] = field(default_factory=list)
     done: list[Done] = field(default_factory=list)
 
@@ -103,8 +103,8 @@ class _Build:
         while len(self.done) < len(self.config.steps):
             self._start_ready()
             time.sleep(_POLL_SECONDS)
-            for each in list(self.running):
-                self._look_at(each)
+            for running in list(self.running):
+                self._check(running)
             failed = next((done for done in self.done if done.status != SUCCESS), None)
             if failed is not None:
                 self._kill()
@@ -119,23 +119,23 @@ class _Build:
 
     def cancel(self) -> None:
         """SIGTERM to what runs, then SIGKILL to what is left."""
-        for each in self.running:
-            each.started = processes.family(each.process.pid)[1:]
-            each.process.terminate()
+        for running in self.running:
+            running.started = processes.family(running.process.pid)[1:]
+            running.process.terminate()
         limit = time.monotonic() + self.machine.grace
-        while any(each.process.poll() is None for each in self.running) and time.monotonic() < limit:
+        while any(running.process.poll() is None for running in self.running) and time.monotonic() < limit:
             time.sleep(_POLL_SECONDS)
         self._kill()
 
     def _outcome(self, status: str, why: str) -> Outcome:
         if why:
-            self.tell(f"ERROR: {why}")
-        self.tell(status)
+            self.log_line(f"ERROR: {why}")
+        self.log_line(status)
         return Outcome(status=status, steps=tuple(self.done), why=why)
 
     def _start_ready(self) -> None:
         succeeded = {done.step.number for done in self.done}
-        begun = succeeded | {each.step.number for each in self.running}
+        begun = succeeded | {running.step.number for running in self.running}
         for step in self.config.steps:
             if step.number not in begun and self._waits_for(step) <= succeeded:
                 self._start(step)
@@ -146,7 +146,7 @@ class _Build:
         return {other.number for other in self.config.steps if other.id_ in step.wait_for}
 
     def _start(self, step: Step) -> None:
-        self.tell(f"Starting {step.label}")
+        self.log_line(f"Starting {step.label}")
         variables = dict(entry.split("=", 1) for entry in (*self.config.env, *step.env))
         process = subprocess.Popen(
             self.commands[step.number],
@@ -167,37 +167,37 @@ class _Build:
     def _read(self, step: Step, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
         for line in process.stdout:
-            self.tell(f"{step.label}: {line.rstrip()}")
+            self.log_line(f"{step.label}: {line.rstrip()}")
 
-    def _look_at(self, each: _Running) -> None:
-        seconds = time.monotonic() - each.since
-        code = each.process.poll()
-        if code is None and each.step.timeout is not None and seconds > each.step.timeout:
-            self._end(each, TIMEOUT)
+    def _check(self, running: _Running) -> None:
+        seconds = time.monotonic() - running.since
+        code = running.process.poll()
+        if code is None and running.step.timeout is not None and seconds > running.step.timeout:
+            self._end(running, TIMEOUT)
         elif code is not None:
-            self._end(each, SUCCESS if code == 0 else FAILURE)
+            self._end(running, SUCCESS if code == 0 else FAILURE)
 
     def _kill(self, *, status: str = CANCELLED) -> None:
-        for each in list(self.running):
-            self._end(each, status)
+        for running in list(self.running):
+            self._end(running, status)
 
-    def _end(self, each: _Running, status: str) -> None:
+    def _end(self, running: _Running, status: str) -> None:
         """Nothing of a step outlives it: its container goes, with all that the step has started."""
-        for pid in processes.family(each.process.pid)[1:] if each.process.returncode is None else each.started:
+        for pid in processes.family(running.process.pid)[1:] if running.process.returncode is None else running.started:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(each.process.pid, signal.SIGKILL)
-        code = each.process.wait()
-        each.reader.join(timeout=5)  # what has left the step's process group may still hold the other end
-        if each.process.stdout is not None and not each.reader.is_alive():
-            each.process.stdout.close()
-        processes.forget(self.machine.notes, each.process.pid)
-        self.running.remove(each)
-        seconds = time.monotonic() - each.since
-        self.done.append(Done(step=each.step, status=status, code=code, seconds=seconds))
+            os.killpg(running.process.pid, signal.SIGKILL)
+        code = running.process.wait()
+        running.reader.join(timeout=5)  # what has left the step's process group may still hold the other end
+        if running.process.stdout is not None and not running.reader.is_alive():
+            running.process.stdout.close()
+        processes.forget(self.machine.notes, running.process.pid)
+        self.running.remove(running)
+        seconds = time.monotonic() - running.since
+        self.done.append(Done(step=running.step, status=status, code=code, seconds=seconds))
         if status == SUCCESS:
-            self.tell(f"Finished {each.step.label}")
+            self.log_line(f"Finished {running.step.label}")
 
 
 def _words(done: Done) -> str:

@@ -38,14 +38,14 @@ _USE = re.compile(r"\$(?:(?P<dollar>\$)|\{(?P<braced>[A-Z_][A-Z0-9_]*)\}|(?P<bar
 
 def used(text: str) -> Iterator[str]:
     """The names that the text uses; "" for a $ that begins no name. Cloud Build writes a plain $ as $$."""
-    for found in _USE.finditer(text):
-        if found["dollar"] is None:
-            yield found["braced"] or found["bare"] or ""
+    for match in _USE.finditer(text):
+        if match["dollar"] is None:
+            yield match["braced"] or match["bare"] or ""
 
 
 def substituted(text: str, values: Mapping[str, str]) -> str:
     """The text with the values in it, and $$ as $. A name without a value becomes nothing."""
-    return _USE.sub(lambda found: found["dollar"] or values.get(found["braced"] or found["bare"] or "", ""), text)
+    return _USE.sub(lambda match: match["dollar"] or values.get(match["braced"] or match["bare"] or "", ""), text)
 
 
 def resolved(own: Mapping[str, str], built_in: Mapping[str, str], *, dynamic: bool) -> dict[str, str]:

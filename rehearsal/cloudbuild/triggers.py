@@ -1,4 +1,4 @@
-"""The triggers that Terraform has made in the fake cloud, and which of them an event starts.
+"""The triggers that Terraform has created in the fake cloud, and which of them an event starts.
 
 https://cloud.google.com/build/docs/automating-builds/create-manage-triggers
 """
@@ -36,25 +36,26 @@ class Trigger:
 
 
 def triggers(cloud: Cloud) -> list[Trigger]:
-    """All that exist, in the order in which they were made."""
+    """All that exist, in order of creation."""
     return [described(item.attributes, path=item.name) for item in cloud.find(TRIGGER)]
 
 
 def trigger(cloud: Cloud, name: str) -> Trigger:
     """The one of that short or full name. Raises KeyError."""
-    for each in triggers(cloud):
-        if name.rpartition("/")[2] in (each.name, each.path.rpartition("/")[2]):
-            return each
+    for candidate in triggers(cloud):
+        if name.rpartition("/")[2] in (candidate.name, candidate.path.rpartition("/")[2]):
+            return candidate
     raise KeyError(name)
 
 
 def started_by(cloud: Cloud, event: str, branch: str) -> list[Trigger]:
     """Those that an event ("push" or "pull_request") on a branch starts; of a pull request it is the base branch."""
-    return [each for each in triggers(cloud) if (found := getattr(each, event)) and re.search(found, branch)]
+    patterns = [(trigger, getattr(trigger, event)) for trigger in triggers(cloud)]
+    return [trigger for trigger, pattern in patterns if pattern and re.search(pattern, branch)]
 
 
 def described(values: Attributes, *, path: str = "") -> Trigger:
-    """The trigger of the resource's attributes, or of what a stack says of it before it is made."""
+    """The trigger of the resource's attributes, or of what a stack says of it before it is created."""
     event, source = block_at(values, "repository_event_config"), block_at(values, "git_file_source")
     return Trigger(
         path=path,

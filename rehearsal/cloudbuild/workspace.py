@@ -16,7 +16,7 @@ from rehearsal.work_folder import CannotStart
 
 
 def files(checkout: Path) -> list[str]:
-    """The paths of all files that a commit of everything would hold. Raises CannotStart where git cannot tell."""
+    """The paths of all files that a commit of everything would hold. Raises CannotStart where git does not know."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
         done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)

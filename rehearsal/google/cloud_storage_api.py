@@ -61,10 +61,10 @@ class Storage:
             )
 
     def _attributes(self, bucket: str) -> Attributes:
-        found = self.cloud.get(BUCKET, bucket)
-        if found is None:
+        attributes = self.cloud.get(BUCKET, bucket)
+        if attributes is None:
             raise HttpError(404, "The specified bucket does not exist.")
-        return found
+        return attributes
 
     def _keeps_old(self, bucket: str) -> bool:
         versioning = self._attributes(bucket).get("versioning") or [{}]
@@ -95,8 +95,8 @@ class Storage:
 
     def _bucket(self, request: Request, bucket: str) -> Response:
         self._permit(request, "storage.buckets.get", bucket)
-        found = self._attributes(bucket)
-        body = {"kind": "storage#bucket", "id": bucket, "name": bucket, "location": found.get("location")}
+        attributes = self._attributes(bucket)
+        body = {"kind": "storage#bucket", "id": bucket, "name": bucket, "location": attributes.get("location")}
         return json_response(body | {"versioning": {"enabled": self._keeps_old(bucket)}})
 
     def _list(self, request: Request, bucket: str) -> Response:
@@ -120,8 +120,8 @@ class Storage:
             with self.cloud.transaction():
                 self._precondition(request, bucket, name)
                 self._find(bucket, name, request.query.get("generation"))
-                wanted = request.query.get("generation")
-                generation = None if wanted is None else int(wanted)
+                given = request.query.get("generation")
+                generation = None if given is None else int(given)
                 self.cloud.delete_blob(bucket, name, keep_old=self._keeps_old(bucket), generation=generation)
             return Response(status=204)
         blob = self._find(bucket, name, request.query.get("generation"))
@@ -143,10 +143,10 @@ class Storage:
 
         https://cloud.google.com/storage/docs/request-preconditions
         """
-        wanted = request.query.get("ifGenerationMatch")
+        expected = request.query.get("ifGenerationMatch")
         live = self.cloud.blobs(bucket, name=name)
-        there = str(live[0].generation) if live else "0"
-        if wanted is not None and wanted != there:
+        current = str(live[0].generation) if live else "0"
+        if expected is not None and expected != current:
             raise HttpError(412, "At least one of the pre-conditions you specified did not hold.")
 
     def _upload(self, request: Request, bucket: str) -> Response:
@@ -195,10 +195,10 @@ class Storage:
 
 def _parts(request: Request) -> tuple[Attributes, bytes]:
     """Metadata and content of a multipart/related upload."""
-    found = re.search(r'boundary="?([^";]+)"?', request.headers.get("content-type", ""))
-    if found is None:
+    boundary = re.search(r'boundary="?([^";]+)"?', request.headers.get("content-type", ""))
+    if boundary is None:
         raise HttpError(400, "multipart upload without a boundary")
-    parts = request.body.split(b"--" + found.group(1).encode())[1:3]
+    parts = request.body.split(b"--" + boundary.group(1).encode())[1:3]
     metadata, content = (part.split(b"\r\n\r\n", 1)[1].removesuffix(b"\r\n") for part in parts)
     return json.loads(metadata), content
 

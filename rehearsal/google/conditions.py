@@ -37,15 +37,15 @@ def holds(expression: str, *, resource: Mapping[str, str], attributes: Mapping[s
 
 
 def _tokens(expression: str) -> list[str]:
-    found, at = [], 0
+    tokens, at = [], 0
     text = expression.rstrip()
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
             raise BadCondition(f"{text[at : at + 20]!r} is not understood")
-        found.append(match.group().strip())
+        tokens.append(match.group().strip())
         at = match.end()
-    return found
+    return tokens
 
 
 class _Reader:
@@ -116,14 +116,14 @@ class _Reader:
         raise BadCondition(f"{name}() is not known here")
 
     def _list(self, end: str) -> list[Any]:
-        found: list[Any] = []
+        items: list[Any] = []
         if self._take(end):
-            return found
-        found.append(self.either())
+            return items
+        items.append(self.either())
         while self._take(","):
-            found.append(self.either())
+            items.append(self.either())
         self._expect(end)
-        return found
+        return items
 
     def _next(self) -> str:
         if self.at == len(self.tokens):

@@ -1,4 +1,4 @@
-"""Who asks, and whether IAM lets them: the roles that are bound in the fake cloud, their permissions, conditions.
+"""Which account calls, and whether IAM lets it: roles that are bound in the fake cloud, their permissions, conditions.
 
 What each call takes stands in vocabulary/resource_types, and what is in Google's roles in roles.json. A client with the
 token of the rehearsal administers everything.
@@ -17,7 +17,7 @@ from rehearsal.cloud import Attributes, Cloud
 from rehearsal.google.conditions import BadCondition, holds
 from vocabulary.resource_types import facts_of, fill, is_described, missing_facts
 
-TOKEN = "rehearsal"  # of whoever administers the project; with ":" and an email after it, of that service account
+TOKEN = "rehearsal"  # of the project's administrator; with ":" and an email after it, of that service account
 ADMINISTRATOR = ""
 _ISSUED = "#"  # before the hour in which a token was issued, unless that is the first
 _CLOCK = "clock"
@@ -148,7 +148,9 @@ def _binding(attributes: Attributes) -> tuple[str, str]:
 def _has(cloud: Cloud, role: str, permission: str) -> bool:
     custom = cloud.get(ROLE, role) if role.startswith("projects/") else None
     granted: Sequence[str] = _ROLES.get(role, ()) if custom is None else custom.get("permissions") or ()
-    return any(each == permission or (each.endswith("*") and permission.startswith(each[:-1])) for each in granted)
+    return any(
+        pattern == permission or (pattern.endswith("*") and permission.startswith(pattern[:-1])) for pattern in granted
+    )
 
 
 def _at(values: Any, path: Sequence[str]) -> Iterator[str]:

@@ -22,12 +22,12 @@ class Api(Objects):
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object:
         """One object, with its status as the controllers would have it; Status 404."""
-        found = self.cloud.get(KIND, self.key(resource, namespace, name))
-        if found is None and resource is NAMESPACE and name in _INITIAL_NAMESPACES:
-            found = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "uid": name, "generation": 1}}
-        if found is None:
+        stored = self.cloud.get(KIND, self.key(resource, namespace, name))
+        if stored is None and resource is NAMESPACE and name in _INITIAL_NAMESPACES:
+            stored = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "uid": name, "generation": 1}}
+        if stored is None:
             raise Status(404, f'{resource.qualified} "{name}" not found')
-        return controllers.with_status(self, found)
+        return controllers.with_status(self, stored)
 
     def exists(self, resource: Resource, namespace: str, name: str) -> bool:
         try:
@@ -101,17 +101,17 @@ class Api(Objects):
         """Delete; the object is given back when finalizers keep it (it is then terminating), None when it is gone."""
         self.get(resource, namespace, name)
         with self.cloud.transaction():
-            found = self.cloud.get(KIND, self.key(resource, namespace, name))
-            if found is None:
+            stored = self.cloud.get(KIND, self.key(resource, namespace, name))
+            if stored is None:
                 return None
-            found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-            self.store(found)
+            stored["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+            self.store(stored)
             controllers.reconcile(self)
         return self.cloud.get(KIND, self.key(resource, namespace, name))
 
-    def foreign_changes(self, live: Object, wanted: Object) -> list[str]:
-        """The fields that somebody else has set and `wanted` would change."""
-        changing = differences(live.get("spec"), wanted.get("spec"), ".spec")
+    def foreign_changes(self, live: Object, merged: Object) -> list[str]:
+        """The fields that somebody else has set and `merged` would change."""
+        changing = differences(live.get("spec"), merged.get("spec"), ".spec")
         return [field for field in changing if field in live["metadata"].get("managedFields", [])]
 
     def _place(self, resource: Resource, metadata: Object) -> tuple[str, str]:
@@ -123,10 +123,10 @@ class Api(Objects):
         return (namespace if resource.namespaced else ""), name
 
     def _namespace_takes(self, namespace: str, resource: Resource, name: str) -> None:
-        found = self.cloud.get(KIND, self.key(NAMESPACE, "", namespace))
-        if found is None and namespace not in _INITIAL_NAMESPACES:
+        stored = self.cloud.get(KIND, self.key(NAMESPACE, "", namespace))
+        if stored is None and namespace not in _INITIAL_NAMESPACES:
             raise Status(404, f'namespaces "{namespace}" not found')
-        if found is not None and "deletionTimestamp" in found["metadata"]:
+        if stored is not None and "deletionTimestamp" in stored["metadata"]:
             raise Status(
                 403,
                 f'{resource.qualified} "{name}" is forbidden: unable to create new content in namespace {namespace}'
@@ -154,5 +154,5 @@ def differences(old: Any, new: Any, path: str) -> list[str]:
     """The paths of the values that differ; a list is one value."""
     if isinstance(old, dict) and isinstance(new, dict):
         keys = sorted({*old, *new})
-        return [found for key in keys for found in differences(old.get(key), new.get(key), f"{path}.{key}")]
+        return [field for key in keys for field in differences(old.get(key), new.get(key), f"{path}.{key}")]
     return [] if old == new else [path]

@@ -33,7 +33,7 @@ class Chart:
     pods_on: tuple[str, ...] = ()
 
 
-# The published charts that exist, as far as this project may want them.
+# The published charts that exist, as far as this project may use them.
 _PUBLISHED = {
     "kueue": Chart(name="kueue", version="", installs=tuple(KUEUE), pods_on=("controllerManager", "nodeSelector")),
     "jobset": Chart(

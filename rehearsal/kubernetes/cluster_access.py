@@ -74,12 +74,12 @@ class Authorized(Api):
 
         https://cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control
         """
-        found = self.cloud.get(ACCOUNT, f"projects/{self.cluster.split('/')[1]}/serviceAccounts/{self.account}")
-        return [self.account, *([str(found["unique_id"])] if found else [])]
+        stored = self.cloud.get(ACCOUNT, f"projects/{self.cluster.split('/')[1]}/serviceAccounts/{self.account}")
+        return [self.account, *([str(stored["unique_id"])] if stored else [])]
 
 
 def api_of(cloud: Cloud, cluster: str, account: str) -> Api:
-    """The API server for whoever administers the project, or for a service account that may connect.
+    """The API server for the project's administrator, or for a service account that may connect.
 
     https://cloud.google.com/kubernetes-engine/docs/how-to/latest/network-isolation#dns-based-endpoint
     """

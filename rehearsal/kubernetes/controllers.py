@@ -100,11 +100,11 @@ def _cluster_queue_status(api: Objects, queue: Object) -> Object:
 
 
 def _local_queue_status(api: Objects, queue: Object) -> Object:
-    wanted = queue.get("spec", {}).get("clusterQueue")
-    found = [item for item in _of_kind(api, "ClusterQueue") if item["metadata"]["name"] == wanted]
-    if not found:
+    name = queue.get("spec", {}).get("clusterQueue")
+    cluster_queues = [item for item in _of_kind(api, "ClusterQueue") if item["metadata"]["name"] == name]
+    if not cluster_queues:
         return {"conditions": [_condition(False, "ClusterQueueDoesNotExist", "Can't submit new workloads")]}
-    ready = _cluster_queue_status(api, found[0])["conditions"][0]["status"] == "True"
+    ready = _cluster_queue_status(api, cluster_queues[0])["conditions"][0]["status"] == "True"
     reason = "Ready" if ready else "ClusterQueueIsInactive"
     return {"conditions": [_condition(ready, reason, "Can submit new workloads to ClusterQueue" if ready else "Can't")]}
 
@@ -187,12 +187,12 @@ def explain(api: Objects, job: Object) -> admission.Explanation:
 
 
 def admission_objects(api: Objects) -> list[Object]:
-    """What `admission` wants to see of the cluster."""
-    wanted = ("Namespace", "ResourceFlavor", "ClusterQueue", "LocalQueue", "WorkloadPriorityClass", "PriorityClass")
+    """What `admission` reads of the cluster."""
+    kinds = ("Namespace", "ResourceFlavor", "ClusterQueue", "LocalQueue", "WorkloadPriorityClass", "PriorityClass")
     return [
         item
         for item in api.everything()
-        if item["kind"] in wanted or (item["kind"] == "Workload" and _admitted_by(item))
+        if item["kind"] in kinds or (item["kind"] == "Workload" and _admitted_by(item))
     ]
 
 

@@ -59,8 +59,8 @@ class Release:
 
     def read(self, client: Client, block: Block, state: Attributes) -> Attributes | None:
         api = _api(client, "get", state)
-        found = client.cloud.get(KIND, _key(api, state))
-        return None if found is None else state | found["state"]
+        release = client.cloud.get(KIND, _key(api, state))
+        return None if release is None else state | release["state"]
 
     def create(self, client: Client, block: Block, planned: Attributes) -> Attributes:
         api = _api(client, "create", planned)
@@ -77,22 +77,22 @@ class Release:
 
     def update(self, client: Client, block: Block, prior: Attributes, planned: Attributes) -> Attributes:
         api = _api(client, "update", prior)
-        found = client.cloud.get(KIND, _key(api, prior))
-        if found is None:
+        release = client.cloud.get(KIND, _key(api, prior))
+        if release is None:
             raise Refusal("Error upgrading chart", f'Upgrade failed: "{prior["name"]}" has no deployed releases')
-        return self._deploy(client, api, _chart(client, planned), block, planned, revision=found["revision"] + 1)
+        return self._deploy(client, api, _chart(client, planned), block, planned, revision=release["revision"] + 1)
 
     def delete(self, client: Client, block: Block, prior: Attributes) -> None:
         api = _api(client, "delete", prior)
-        found = client.cloud.get(KIND, _key(api, prior))
-        if found is None:
+        release = client.cloud.get(KIND, _key(api, prior))
+        if release is None:
             return
-        failed = "" if prior.get("disable_webhooks") else _run(client, api, found, "pre-delete")
+        failed = "" if prior.get("disable_webhooks") else _run(client, api, release, "pre-delete")
         if failed:
             raise Refusal("Error uninstalling release", f"failed pre-delete: {failed}")
         with client.cloud.transaction():
             client.cloud.delete(KIND, _key(api, prior))
-            _uninstall(api, found["chart"])
+            _uninstall(api, release["chart"])
 
     def find(self, client: Client, id_: str) -> Attributes:
         """ "namespace/name". The real provider asks Helm for it at once."""
@@ -123,7 +123,7 @@ class Release:
 
 
 def _api(client: Client, verb: str, release: Attributes) -> Api:
-    """Helm keeps its releases in Secrets of their namespace, and looks for them among all that are there.
+    """Helm keeps its releases in Secrets of their namespace, and lists all of them to get one.
 
     https://helm.sh/docs/topics/advanced/#storage-backends
     """
@@ -158,7 +158,7 @@ def _chart(client: Client, values: Attributes) -> Chart:
 
 
 def _namespace(api: Api, namespace: str, *, create: bool) -> None:
-    """Helm makes a namespace only when told to. https://helm.sh/docs/helm/helm_install/"""
+    """Helm creates a namespace only with create_namespace. https://helm.sh/docs/helm/helm_install/"""
     if api.exists(NAMESPACE, "", namespace):
         return
     if not create:
@@ -210,8 +210,8 @@ def _not_ready(api: Api, chart: Chart, values: dict[str, Any]) -> str:
         node for node in nodes(api.cloud, api.cluster) if not node.taints and selector.items() <= node.labels.items()
     ]
     if not fitting:
-        wanted = ", ".join(f"{key}={value}" for key, value in selector.items()) or "no taint"
-        return f"context deadline exceeded: the pods of {chart.name} are pending: no node pool with {wanted}"
+        words = ", ".join(f"{key}={value}" for key, value in selector.items()) or "no taint"
+        return f"context deadline exceeded: the pods of {chart.name} are pending: no node pool with {words}"
     return ""
 
 

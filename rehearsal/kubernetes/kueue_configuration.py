@@ -14,7 +14,7 @@ import yaml
 
 API_VERSION = "config.kueue.x-k8s.io/v1beta2"
 
-# Of each section the keys; None where the section is not looked into.
+# Of each section the keys; None where the section is not checked.
 _SECTIONS: dict[str, str | None] = {
     "apiVersion": None,
     "kind": None,

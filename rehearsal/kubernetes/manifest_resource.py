@@ -35,7 +35,7 @@ _SERVERS = (
 # Compared with the live object no more once they are set. .../docs/resources/manifest#computed-fields
 _COMPUTED_FIELDS = ("metadata.annotations", "metadata.labels")
 
-# What tells objects apart, in a manifest. (`PlanResourceChange` of the provider)
+# What identifies an object, in a manifest. (`PlanResourceChange` of the provider)
 _IDENTITY = (("apiVersion",), ("kind",), ("metadata", "namespace"), ("metadata", "name"))
 
 _NO_KIND = "API did not recognize GroupVersionKind from manifest (CRD may not be installed)"
@@ -55,15 +55,15 @@ class Manifest:
         manifest = plain(planned["manifest"])
         api = cluster_api(client, client.settings)
         if isinstance(api, Authorized):
-            api.authorize("list", CRD, "")  # where the provider looks for the schema of what is to be planned
+            api.authorize("list", CRD, "")  # where the provider reads the schema of what is to be planned
         self._resource(api, manifest)
         if prior is None or _identity(prior["manifest"]) != _identity(planned["manifest"]):
             return planned | {"object": UNKNOWN}
         live = plain(prior["object"])
-        wanted = applied(live, plain(prior["manifest"]), manifest)
+        merged = applied(live, plain(prior["manifest"]), manifest)
         for path in planned.get("computed_fields") or _COMPUTED_FIELDS:
-            _keep(wanted, live, plain(prior["manifest"]), manifest, str(path).split("."))
-        return planned if wanted == live else planned | {"object": Dynamic(type_of(wanted), wanted)}
+            _keep(merged, live, plain(prior["manifest"]), manifest, str(path).split("."))
+        return planned if merged == live else planned | {"object": Dynamic(type_of(merged), merged)}
 
     def read(self, client: Client, block: Block, state: Attributes) -> Attributes | None:
         body = plain(state["object"] if state.get("object") is not None else state["manifest"])
@@ -73,13 +73,13 @@ class Manifest:
         except Status as status:
             raise Refusal("Failed to determine GroupVersionResource for manifest", status.message) from status
         try:
-            found = visible(api.get(resource, *_place(resource, body)))
+            live = visible(api.get(resource, *_place(resource, body)))
         except Status:
             return None
-        if state.get("object") is not None and found == plain(state["object"]):
+        if state.get("object") is not None and live == plain(state["object"]):
             return state
-        manifest = state["manifest"] if state.get("manifest") is not None else Dynamic(type_of(found), found)
-        return state | {"manifest": manifest, "object": Dynamic(type_of(found), found)}
+        manifest = state["manifest"] if state.get("manifest") is not None else Dynamic(type_of(live), live)
+        return state | {"manifest": manifest, "object": Dynamic(type_of(live), live)}
 
     def create(self, client: Client, block: Block, planned: Attributes) -> Attributes:
         manifest = plain(planned["manifest"])
@@ -107,8 +107,8 @@ class Manifest:
                 words = 'spec: Invalid value: "null": spec in body must be of type object: "null"'
                 raise Status(422, f'{manifest["kind"]} "{manifest["metadata"]["name"]}" is invalid: {words}')
             live = api.get(resource, *_place(resource, manifest))
-            wanted = applied(live, plain(prior["manifest"]), manifest)
-            conflicts = [] if _forces(planned) else api.foreign_changes(live, wanted)
+            merged = applied(live, plain(prior["manifest"]), manifest)
+            conflicts = [] if _forces(planned) else api.foreign_changes(live, merged)
             if conflicts:
                 fields = "".join(f"\n- {field}" for field in conflicts)
                 raise Refusal(
@@ -117,7 +117,7 @@ class Manifest:
                     f'{fields}\n\nYou can override this conflict by setting "force_conflicts" to true in the'
                     ' "field_manager" block.',
                 )
-            api.update(wanted, owner=True)
+            api.update(merged, owner=True)
         except Status as status:
             raise Refusal(f'PATCH for resource "{name}" failed to apply', status.message) from status
         return self._settled(api, resource, planned)
@@ -160,10 +160,10 @@ class Manifest:
 
     def _settled(self, api: Api, resource: Resource, planned: Attributes) -> Attributes:
         manifest = plain(planned["manifest"])
-        found = api.get(resource, *_place(resource, manifest))
-        known, result = planned["object"], visible(found)
+        live = api.get(resource, *_place(resource, manifest))
+        known, result = planned["object"], visible(live)
         state = planned | {"object": known if is_known(known) and known else Dynamic(type_of(result), result)}
-        refused = _not_met(found, planned, _words(resource, manifest))
+        refused = _not_met(live, planned, _words(resource, manifest))
         if refused:
             raise Refusal("Operation timed out", refused, left=state)
         return state
@@ -191,10 +191,10 @@ def applied(live: Object, before: Object, after: Object) -> Object:
     return out
 
 
-def _keep(wanted: Object, live: Object, before: Object, after: Object, path: list[str]) -> None:
+def _keep(merged: Object, live: Object, before: Object, after: Object, path: list[str]) -> None:
     """Leave a computed field as it is in the cluster unless the manifest itself changed there."""
     *parents, last = path
-    inside: list[Any] = [wanted, live, before, after]
+    inside: list[Any] = [merged, live, before, after]
     for name in parents:
         inside = [item.get(name) if isinstance(item, dict) else None for item in inside]
     new, there, old, asked = inside
@@ -206,11 +206,11 @@ def _keep(wanted: Object, live: Object, before: Object, after: Object, path: lis
         new.pop(last, None)
 
 
-def _not_met(found: Object, planned: Attributes, name: str) -> str:
+def _not_met(live: Object, planned: Attributes, name: str) -> str:
     """The `wait.condition` that does not hold, in words. Nothing here changes by waiting, so nobody waits."""
     for wait in planned.get("wait") or []:
         for condition in wait.get("condition") or []:
-            has = [item for item in found.get("status", {}).get("conditions", []) if item["type"] == condition["type"]]
+            has = [item for item in live.get("status", {}).get("conditions", []) if item["type"] == condition["type"]]
             if not has or has[0]["status"] != condition["status"]:
                 state = f"it is {has[0]['status']}: {has[0].get('message', '')}" if has else "there is none"
                 return (

@@ -34,7 +34,7 @@ class Nodes:
 
 def nodes(cloud: Cloud, cluster: str) -> list[Nodes]:
     """Pool by pool, by name."""
-    found = []
+    pools = []
     for item in sorted(cloud.find(POOL, prefix=f"{cluster}/nodePools/"), key=lambda item: item.name):
         config = block_at(item.attributes, "node_config")
         pool = item.name.rsplit("/", 1)[-1]
@@ -45,7 +45,7 @@ def nodes(cloud: Cloud, cluster: str) -> list[Nodes]:
             labels[ACCELERATOR_LABEL] = shape.accelerator
             labels[TOPOLOGY_LABEL] = topology_of(item.attributes) or shape.single_host
         taints = [*(config.get("taint") or []), *(config.get("effective_taints") or [])]
-        found.append(
+        pools.append(
             Nodes(
                 pool=pool,
                 count=int(
@@ -58,4 +58,4 @@ def nodes(cloud: Cloud, cluster: str) -> list[Nodes]:
                 taints=[str(taint["key"]) for taint in taints],
             )
         )
-    return found
+    return pools

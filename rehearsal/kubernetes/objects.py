@@ -54,7 +54,7 @@ class Objects:
         return [item.attributes for item in self.cloud.find(KIND, prefix=f"{self.cluster}|")]
 
     def remove(self, body: Object) -> None:
-        """Take an object out, whatever its finalizers; a namespace with all that is in it."""
+        """Remove an object in spite of its finalizers; a namespace with all that is in it."""
         metadata = body["metadata"]
         resource = next(item for item in ALL if (item.api_version, item.kind) == (body["apiVersion"], body["kind"]))
         if resource is NAMESPACE:

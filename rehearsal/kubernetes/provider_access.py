@@ -44,7 +44,7 @@ def cluster_api(client: Client, settings: Attributes) -> Api:
 
 
 def _account_of_plugin(client: Client, plugin: Attributes, host: str) -> str:
-    """gke-gcloud-auth-plugin gives a token of whoever asks Google, whenever it is asked.
+    """gke-gcloud-auth-plugin gives a new token of the account that calls Google, at every call.
 
     https://cloud.google.com/kubernetes-engine/docs/how-to/cluster-access-for-kubectl#install_plugin
     """

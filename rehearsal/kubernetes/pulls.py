@@ -25,7 +25,7 @@ def refused(cloud: Cloud, cluster: str, body: Mapping[str, Any]) -> tuple[str, .
     """A line for each node pool on which the pods of a workload never start, because it does not get their images."""
     images = ", ".join(sorted({image for image in _images(body) if _STREAMED.match(image)}))
     project = cluster.split("/")[1]
-    found = []
+    lines = []
     for item in sorted(cloud.find(POOL, prefix=f"{cluster}/nodePools/"), key=lambda item: item.name):
         config = block_at(item.attributes, "node_config")
         account = str(config.get("service_account") or "").rpartition("/")[2]
@@ -33,18 +33,18 @@ def refused(cloud: Cloud, cluster: str, body: Mapping[str, Any]) -> tuple[str, .
             continue
         if why := identity.denied(cloud, account, _USE, f"projects/{project}", project=project):
             pool = item.name.rpartition("/")[2]
-            found.append(f"pods on node pool {pool} do not start: {account} cannot stream {images}: {why}")
-    return tuple(found)
+            lines.append(f"pods on node pool {pool} do not start: {account} cannot stream {images}: {why}")
+    return tuple(lines)
 
 
 def _images(body: Any) -> Iterator[str]:
     """Of all containers, wherever the kind of workload has its pods."""
     if isinstance(body, list):
-        for each in body:
-            yield from _images(each)
+        for item in body:
+            yield from _images(item)
     elif isinstance(body, Mapping):
         for key, value in body.items():
             if key in ("containers", "initContainers"):
-                yield from (str(each["image"]) for each in value if each.get("image"))
+                yield from (str(item["image"]) for item in value if item.get("image"))
             else:
                 yield from _images(value)

@@ -1,4 +1,4 @@
-"""What the roles in a cluster let a user or a group do, and the API server's answer to who asks that.
+"""What the roles in a cluster let a user or a group do, and the API server's answer to that question.
 
 https://kubernetes.io/docs/reference/access-authn-authz/rbac/
 """
@@ -63,14 +63,14 @@ def _rules(api: Api, user: str, groups: Collection[str], namespace: str) -> Iter
     for binding in bindings:
         subjects = binding.get("subjects", ())
         if not any(
-            (each["kind"] == "User" and each["name"] == user) or (each["kind"] == "Group" and each["name"] in groups)
-            for each in subjects
+            subject["name"] in ([user] if subject["kind"] == "User" else groups if subject["kind"] == "Group" else ())
+            for subject in subjects
         ):
             continue
         role = _kind(binding["roleRef"]["kind"])
-        for found in api.all(role, binding["metadata"].get("namespace", "") if role.namespaced else ""):
-            if found["metadata"]["name"] == binding["roleRef"]["name"]:
-                yield from found.get("rules", [])
+        for bound in api.all(role, binding["metadata"].get("namespace", "") if role.namespaced else ""):
+            if bound["metadata"]["name"] == binding["roleRef"]["name"]:
+                yield from bound.get("rules", [])
 
 
 def _kind(name: str) -> Resource:

@@ -25,16 +25,16 @@ class Resource:
 
 
 def _resources(api_version: str, *, namespaced: str = "", cluster: str = "") -> list[Resource]:
-    found = []
+    resources = []
     for kinds, is_namespaced in ((namespaced, True), (cluster, False)):
         for item in kinds.split():
             kind, _, plural = item.partition("=")
-            found.append(
+            resources.append(
                 Resource(
                     api_version=api_version, kind=kind, plural=plural or kind.lower() + "s", namespaced=is_namespaced
                 )
             )
-    return found
+    return resources
 
 
 # https://kubernetes.io/docs/reference/kubernetes-api/

@@ -59,10 +59,10 @@ class Typed:
     def read(self, client: Client, block: Block, state: Attributes) -> Attributes | None:
         api = cluster_api(client, client.settings)
         try:
-            found = api.get(self._resource(api), *_place(state))
+            live = api.get(self._resource(api), *_place(state))
         except Status:
             return None
-        return state | {"id": _id(state)} | _to_attributes(found, block, state)
+        return state | {"id": _id(state)} | _to_attributes(live, block, state)
 
     def create(self, client: Client, block: Block, planned: Attributes) -> Attributes:
         api = cluster_api(client, client.settings)

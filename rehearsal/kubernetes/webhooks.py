@@ -52,10 +52,10 @@ def review(api: Objects, body: dict[str, Any], *, old: dict[str, Any] | None = N
 
 
 def _answers(api: Objects, controller: str, webhook: str, path: str) -> None:
-    found = api.cloud.get(KIND, f"{api.cluster}|{controller}")
-    if found is None or not found["refusals"]:
+    webhook_server = api.cloud.get(KIND, f"{api.cluster}|{controller}")
+    if webhook_server is None or not webhook_server["refusals"]:
         return
-    api.cloud.put(KIND, f"{api.cluster}|{controller}", {"refusals": found["refusals"] - 1})
+    api.cloud.put(KIND, f"{api.cluster}|{controller}", {"refusals": webhook_server["refusals"] - 1})
     service = f"https://{controller}-webhook-service.{controller}-system.svc:443/mutate-{path}?timeout=10s"
     raise Status(
         500,

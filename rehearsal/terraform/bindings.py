@@ -85,18 +85,18 @@ def read(provider: str, names: Iterable[str], cache: Path) -> dict[str, Block]:
     Reading takes a second or two, so the answer is kept in the folder `cache`, under the version of the bindings.
     Raises KeyError for a name that the bindings do not have.
     """
-    wanted = sorted(set(names))
+    types = sorted(set(names))
     version = importlib.metadata.version(package(provider).replace("_", "-"))
     code = Path(__file__).read_bytes() + Path(schemas.__file__).read_bytes()
-    reader = hashlib.sha256(code + "\n".join(wanted).encode()).hexdigest()[:12]
+    reader = hashlib.sha256(code + "\n".join(types).encode()).hexdigest()[:12]
     kept = cache / f"schemas-{provider}-{version}-{reader}.json"
     if kept.is_file():
         return {name: schemas.from_json(value) for name, value in json.loads(kept.read_text()).items()}
-    sources = _sources(provider, {_folder(provider, name) for name in wanted})
-    found = {name: _schema(provider, name, sources) for name in wanted}
+    sources = _sources(provider, {_folder(provider, name) for name in types})
+    blocks = {name: _schema(provider, name, sources) for name in types}
     with contextlib.suppress(OSError):  # a folder of somebody else's: read again next time
-        _keep(kept, json.dumps({name: schemas.to_json(block) for name, block in found.items()}))
-    return found
+        _keep(kept, json.dumps({name: schemas.to_json(block) for name, block in blocks.items()}))
+    return blocks
 
 
 def _keep(path: Path, text: str) -> None:
@@ -121,15 +121,15 @@ def _sources(provider: str, folders: set[str]) -> Mapping[str, str]:
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError(f"the bindings of the {provider} provider are not installed")
     archive = next((Path(spec.origin).parent / "_jsii").glob("*.tgz"))
-    found: dict[str, str] = {}
+    sources: dict[str, str] = {}
     with tarfile.open(archive) as tar:
         for member in tar:
             parts = member.name.split("/")
             if member.name.endswith(".js") and len(parts) > 3 and parts[2] in folders:
                 content = tar.extractfile(member)
                 assert content is not None
-                found[parts[2]] = found.get(parts[2], "") + _typescript(content.read().decode())
-    return found
+                sources[parts[2]] = sources.get(parts[2], "") + _typescript(content.read().decode())
+    return sources
 
 
 def _typescript(javascript: str) -> str:

@@ -47,7 +47,7 @@ def fill_unknown(block: Block, proposed: dict[str, Value], prior: dict[str, Valu
 
 
 def settle(block: Block, planned: dict[str, Value]) -> dict[str, Value]:
-    """`planned` with a plain value for whatever is still unknown after the rules have had their say."""
+    """`planned` with a plain value for whatever is still unknown after the rules."""
     out = dict(planned)
     for name, attribute in block.attributes.items():
         if isinstance(out.get(name), Unknown):
@@ -122,19 +122,19 @@ def replacements(
 
     A path that goes through a list of blocks is meant for every item, and through a set for the set as a whole.
     """
-    found = [
+    paths = [
         path
         for dotted in leaves
         for path, old, new in _pairs(block, prior, planned, dotted.split("."), ())
         if _differs(old, new)
     ]
-    found += [
+    paths += [
         path
         for dotted in counts
         for path, old, new in _pairs(block, prior, planned, dotted.split("."), ())
         if isinstance(new, Unknown) or len(old or ()) != len(new or ())
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(paths))
 
 
 def without(
@@ -175,8 +175,9 @@ def _pairs(block: Block, prior: Any, planned: Any, names: list[str], path: Path)
     elif nested is not None and nested.nesting == "set":
         # A member with another value is another member, with all that is in it.
         before, after = old or [], new or []
-        gone, come = [each for each in before if each not in after], [each for each in after if each not in before]
-        yield here, _inside(gone, names[1:]), _inside(come, names[1:])
+        gone = [member for member in before if member not in after]
+        new_members = [member for member in after if member not in before]
+        yield here, _inside(gone, names[1:]), _inside(new_members, names[1:])
     else:
         for at, (was, will) in enumerate(itertools.zip_longest(old or [], new or [])):
             yield from _pairs(inner, was, will, names[1:], (*here, at))
@@ -191,7 +192,7 @@ def _inside(items: list[Value], names: list[str]) -> list[Value]:
     out = items
     for name in names:
         values = [item.get(name) for item in out if isinstance(item, dict)]
-        out = [each for value in values for each in (value if isinstance(value, list) else [value])]
+        out = [item for value in values for item in (value if isinstance(value, list) else [value])]
     return [value for value in out if value is not None]
 
 

@@ -30,16 +30,16 @@ class Schemas:
     sources: Mapping[str, Block]
 
 
-def served(found: Mapping[str, Block]) -> Schemas:
+def served(blocks: Mapping[str, Block]) -> Schemas:
     """Sort what `bindings.read` gave into the provider's own block, resources and data sources."""
-    provider = found[bindings.PROVIDER]
+    provider = blocks[bindings.PROVIDER]
     return Schemas(
         provider=Block(attributes={k: v for k, v in provider.attributes.items() if k != "id"}, blocks=provider.blocks),
         resources={
-            name: block for name, block in found.items() if not name.startswith((bindings.DATA, bindings.PROVIDER))
+            name: block for name, block in blocks.items() if not name.startswith((bindings.DATA, bindings.PROVIDER))
         },
         sources={
-            name.removeprefix(bindings.DATA): block for name, block in found.items() if name.startswith(bindings.DATA)
+            name.removeprefix(bindings.DATA): block for name, block in blocks.items() if name.startswith(bindings.DATA)
         },
     )
 
@@ -102,9 +102,9 @@ class Provider:
     def read_resource(self, request: Any, connection: str) -> Any:
         def read(client: Client, kind: ResourceType, block: Block) -> Any:
             state = _decode(request.current_state, block)
-            found = kind.read(client, block, state)
+            live = kind.read(client, block, state)
             # Equal but for the order in a set: give back what Terraform has, or it would see a change.
-            new = state if found is not None and planning.same(block, found, state) else found
+            new = state if live is not None and planning.same(block, live, state) else live
             return MESSAGES["ReadResourceResponse"](new_state=_encode(new, block))
 
         return self._answer("ReadResourceResponse", request, connection, read)
@@ -135,11 +135,11 @@ class Provider:
     ) -> tuple[Attributes, list[planning.Path]]:
         """The planned value and the paths that force replacement.
 
-        Terraform lets the SDK's providers plan and answer what they like; a mistake of this one is found here.
+        Terraform lets the SDK's providers plan and answer what they like; a mistake of this one raises here.
         """
         facts = provider_facts(kind.type_)
         if facts.sdk:
-            proposed, config = (sdk.completed(block, each, prior, facts) for each in (proposed, config))
+            proposed, config = (sdk.completed(block, value, prior, facts) for value in (proposed, config))
         planned = kind.plan(client, block, prior, planning.fill_unknown(block, proposed, prior))
         consistency.check_plan(block, config, planned)
         if prior is None:
@@ -153,7 +153,7 @@ class Provider:
         return planned, [*by_schema, *kind.forces(prior, planned)]
 
     def create(self, client: Client, kind: ResourceType, block: Block, planned: Attributes) -> Attributes:
-        """Make it."""
+        """Create it."""
         state = kind.create(client, block, planned)
         consistency.check_result(block, planned, state)
         return state
@@ -164,7 +164,7 @@ class Provider:
         """Change it in place. What the real provider never sends stays as it was, and is planned again next time."""
         sent, kept = planning.without(block, prior, planned, provider_facts(kind.type_).never_sent)
         if kept:
-            paths = ", ".join(dict.fromkeys(".".join(each for each in path if isinstance(each, str)) for path in kept))
+            paths = ", ".join(dict.fromkeys(".".join(step for step in path if isinstance(step, str)) for path in kept))
             client.warn(
                 f"{kind.type_}: the provider plans a change of {paths} in place and never sends it; every plan will"
                 " show it again. Replace the resource instead."
@@ -199,7 +199,7 @@ class Provider:
         return self._answer("ImportResourceStateResponse", request, connection, find)
 
     def imported(self, client: Client, kind: ResourceType, block: Block, id_: str) -> Attributes:
-        """The state of what has this id, as far as the id tells; Terraform reads the rest."""
+        """The state of what has this id, as far as the id says; Terraform reads the rest."""
         known = {*block.attributes, *block.blocks}
         empty: Attributes = {name: None if nested.nesting == "single" else [] for name, nested in block.blocks.items()}
         return empty | {name: value for name, value in kind.find(client, id_).items() if name in known}

@@ -47,7 +47,7 @@ class Place:
 @dataclass(frozen=True, kw_only=True)
 class Client:
     """One configured provider: the cloud it talks to, the settings of its `provider` block (unknown ones are
-    `Unknown`), and the service account it acts as (empty: whoever administers the project).
+    `Unknown`), and the service account it acts as (empty: the project's administrator).
     """
 
     cloud: Cloud
@@ -81,7 +81,7 @@ class ResourceType(Protocol):
         ...
 
     def create(self, client: Client, block: Block, planned: Attributes) -> Attributes:
-        """Make it; what is still unknown in `planned` gets its value in the answer."""
+        """Create it; what is still unknown in `planned` gets its value in the answer."""
         ...
 
     def update(self, client: Client, block: Block, prior: Attributes, planned: Attributes) -> Attributes:

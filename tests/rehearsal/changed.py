@@ -16,7 +16,6 @@ from rehearsal.kubernetes.api import Api
 from rehearsal.world import World
 from tests.change_cases import Described
 from tests.rehearsal.deployed import submit, workloads
-from tests.rehearsal.states import snapshot
 from tests.synthesis import STACKS
 
 _TABLES = ("objects", "counters", "blobs")
@@ -139,7 +138,7 @@ class Deployed:
     @property
     def things(self) -> dict[tuple[str, str], str]:
         """All that exists but the states."""
-        return {key: value for key, value in snapshot(self.world.cloud).items() if not key[0].startswith("blob ")}
+        return {key: value for key, value in self.world.cloud.snapshot().items() if not key[0].startswith("blob ")}
 
 
 def _lines(said: str) -> list[dict[str, Any]]:

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rehearsal.cloud import Cloud
 from rehearsal.terraform.values import Dynamic
 from tests.rehearsal.deployed import stacks_in
 from tests.rehearsal.fake import FakeCloud
@@ -38,10 +37,3 @@ def _written(value: object) -> object:
     """What Terraform keeps of a value whose type the provider's schema leaves open."""
     assert isinstance(value, Dynamic), value
     return {"value": value.value, "type": "dynamic"}
-
-
-def snapshot(cloud: Cloud) -> dict[tuple[str, str], str]:
-    """Everything that exists, to compare two moments; blobs with their generation and without their content."""
-    objects = {(item.kind, item.name): json.dumps(item.attributes, sort_keys=True) for item in cloud.find()}
-    blobs = {(f"blob {blob.bucket}", blob.name): str(blob.generation) for blob in cloud.blobs()}
-    return objects | blobs

@@ -52,11 +52,11 @@ Apply complete! Resources: 36 added, 0 changed, 0 destroyed.
     [
         (1, Underway(stack="a")),
         (5, Underway(stack="a", planned=4)),
-        (6, Underway(stack="a", planned=4, making="Modifying google_container_node_pool.cpu")),
-        (8, Underway(stack="a", planned=4, done=1, making="Destroying google_container_node_pool.tpu-1")),
+        (6, Underway(stack="a", planned=4, under_way="Modifying google_container_node_pool.cpu")),
+        (8, Underway(stack="a", planned=4, done=1, under_way="Destroying google_container_node_pool.tpu-1")),
         (9, Underway(stack="a", planned=4, done=2)),
-        (12, Underway(stack="a", planned=4, done=2, making="Creating google_container_node_pool.tpu-1")),
-        (13, Underway(stack="a", planned=4, done=3, making="Creating google_container_node_pool.tpu-1")),
+        (12, Underway(stack="a", planned=4, done=2, under_way="Creating google_container_node_pool.tpu-1")),
+        (13, Underway(stack="a", planned=4, done=3, under_way="Creating google_container_node_pool.tpu-1")),
     ],
 )
 def test_it_is_known_how_far_terraform_is_and_what_it_makes(lines: int, expected: Underway) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from rehearsal.cloud import Cloud
 from tests.rehearsal.fake import ROOT
-from tests.rehearsal.states import snapshot
 
 
 @pytest.fixture
@@ -57,10 +56,10 @@ def test_drift_is_made_behind_terraforms_back(cloud: Cloud) -> None:
 
 def test_two_moments_can_be_compared(cloud: Cloud) -> None:
     cloud.put("kind", "a", {"size": 1})
-    before = snapshot(cloud)
+    before = cloud.snapshot()
     cloud.put("kind", "a", {"size": 2})
     cloud.put_blob("bucket", "o", b"x", {}, keep_old=False)
-    after = snapshot(cloud)
+    after = cloud.snapshot()
     assert before.keys() < after.keys()
     assert before["kind", "a"] != after["kind", "a"]
 

@@ -59,7 +59,7 @@ class Builds:
             notes=self.folder / "notes",
             grace=grace,
         )
-        return run(read(path), machine, tell=self.said.append, cancelled=self.cancelled)
+        return run(read(path), machine, log_line=self.said.append, cancelled=self.cancelled)
 
     @property
     def events(self) -> list[str]:

@@ -15,7 +15,6 @@ from rehearsal.report import remains
 from rehearsal.world import World
 from tests.rehearsal.deployed import world_of
 from tests.rehearsal.fake import ROOT
-from tests.rehearsal.states import snapshot
 
 pytestmark = [
     pytest.mark.slow,
@@ -67,12 +66,12 @@ def plan(world: World, stack: str, **settings: str) -> str:
 
 
 def test_another_range_of_the_subnet_is_refused_before_anything_is_touched(world: World) -> None:
-    before = snapshot(world.cloud)
+    before = world.cloud.snapshot()
     run = cdktf.run(world, "deploy", settings=OTHER_SUBNET)
     assert run.code != 0
     assert protected(run) == ["foundation"]
     assert "google_compute_subnetwork.subnet" in run.errors[0]
-    assert snapshot(world.cloud) == before
+    assert world.cloud.snapshot() == before
 
 
 def test_a_cluster_that_a_setting_would_replace_is_refused_as_protected(world: World) -> None:

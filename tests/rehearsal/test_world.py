@@ -19,7 +19,6 @@ from rehearsal import processes
 from rehearsal.work_folder import CannotStart
 from rehearsal.world import Lost, Project, World
 from tests.rehearsal.fake import CACHE, ROOT
-from tests.rehearsal.states import snapshot
 
 needs_terraform = pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on the PATH")
 
@@ -287,7 +286,7 @@ def test_a_folder_that_is_known_to_be_ours_needs_no_mark(tmp_path: Path) -> None
     (tmp_path / "w").mkdir()
     (tmp_path / "w" / "cloud.db").write_text("of a version that knew no mark")
     with World(folder=tmp_path / "w", project=PROJECT, cache=CACHE, ours=True) as world:
-        assert snapshot(world.cloud)
+        assert world.cloud.snapshot()
 
 
 def test_a_program_that_is_no_terraform_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,7 @@ class Pipeline(Parts):
         self.changed = changed
         self.verbose = verbose
         images = Images(builder=environment.settings.builder_image)
-        self.builds: CloudBuild = CloudBuild(world=world, images=images, tell=self._tell)
+        self.builds: CloudBuild = CloudBuild(world=world, images=images, log_line=self._tell)
         self.commit = ""
 
     def play(self) -> int:

@@ -153,7 +153,12 @@ class Parts:
         with Progress() as self.progress:
             self.progress.doing("cdktf")
             run = cdktf.run(
-                self.world, verb, stacks=stacks or ("*",), tell=self._stack, going=self._underway, settings=settings
+                self.world,
+                verb,
+                stacks=stacks or ("*",),
+                report=self._stack,
+                progress=self._underway,
+                settings=settings,
             )
         for warning in run.synthesis_warnings:
             self.warn(f"synthesis: {warning}")
@@ -204,7 +209,7 @@ class Parts:
 
     def _underway(self, stack: Underway) -> None:
         far = f"{stack.done} of {stack.planned}" if stack.planned else "planning"
-        self.progress.doing(stack.stack, f"{far}, {stack.making}" if stack.making else far)
+        self.progress.doing(stack.stack, f"{far}, {stack.under_way}" if stack.under_way else far)
 
 
 def _cause(run: Run) -> list[str]:
