@@ -75,7 +75,7 @@ def answers(cloud: Cloud) -> Callable[[http_server.Request], http_server.Respons
     def answer(request: http_server.Request) -> http_server.Response:
         if request.path.startswith(server.PREFIX):
             return server.serve(cloud, request)
-        building, listing = api.serves(request.path), list_apis.PATH.fullmatch(request.path)
+        building, listing = api.serves(request.path), list_apis.is_list(request.path)
         access.check_quota_project(cloud, request, storage=not (building or listing))
         if building:
             return api.serve(cloud, request)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 import re
 import sys
 from collections.abc import Iterator
@@ -19,7 +18,6 @@ from environment.kubernetes.queues import queue_objects
 from manifests.render import render
 from tests import published
 from tests.generate.docs_tables import PAGES, with_tables
-from tests.generate.identities_table import REVIEWED
 from tests.synthesis import STACKS
 from tpuenv import main
 
@@ -166,17 +164,6 @@ def test_the_layout_names_what_exists_and_every_package() -> None:
         assert (ROOT / name).exists(), name
     packages = {f"{path.parent.name}/" for path in ROOT.glob("[a-z]*/__init__.py")}
     assert packages <= named
-
-
-def test_the_readme_shows_as_many_resources_as_a_rehearsal_adds() -> None:
-    shown = dict(re.findall(r"^  ([a-z-]+) +([0-9]+) added$", TEXTS["README.md"], re.MULTILINE))
-    reviewed = {
-        stack: sum(
-            map(len, json.loads((REVIEWED / SNAPSHOT.format(stack=stack)).read_text("utf-8"))["resource"].values())
-        )
-        for stack in STACKS
-    }
-    assert {stack: int(number) for stack, number in shown.items()} == reviewed
 
 
 def test_the_check_that_is_shown_prints_that(

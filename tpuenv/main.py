@@ -43,7 +43,7 @@ Settings come from vars.env and, if there is one, fleet.yaml, in this checkout o
 names. A variable of the process environment wins over the same one in vars.env, unless it is empty: then it counts as
 not set.
 
-Stacks, in their order: foundation, pipeline (with BUILD_REPOSITORY), cluster, platform, tpu-node-pools, queues.
+README.md lists the stacks in the order in which they are deployed.
 
 Exit codes: 0 done, 1 could not be done, 2 wrong settings or arguments, 130 interrupted.
 """

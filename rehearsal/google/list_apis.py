@@ -1,7 +1,6 @@
-"""The lists of Vertex AI and Cloud Build over HTTP: objects whose ids the server gave, looked up by their names.
+"""The list methods of Google's APIs over HTTP, for types whose ids the server gives: to find an object by its name.
 
-https://cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.tensorboards/list
-https://cloud.google.com/build/docs/api/reference/rest/v1/projects.locations.triggers/list
+vocabulary/resource_types says under "listing" which types these are, and what a list returns.
 """
 
 from __future__ import annotations
@@ -9,41 +8,58 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from rehearsal.cloud import Cloud, Object
+from rehearsal.cloud import Cloud
 from rehearsal.google.access import caller, permit
 from rehearsal.google.resource import PROJECT
 from rehearsal.http_server import HttpError, Request, Response, json_response
-
-PATH = re.compile(r"/v1/projects/([^/]+)/locations/([^/]+)/(tensorboards|triggers)")
-
-_KINDS = {"tensorboards": "google_vertex_ai_tensorboard", "triggers": "google_cloudbuild_trigger"}
-_PERMISSIONS = {"tensorboards": "aiplatform.tensorboards.list", "triggers": "cloudbuild.builds.list"}
+from vocabulary.resource_types import Listing, all_types, facts_of
 
 # Fewer than there are, so that a client has to follow nextPageToken.
 _PAGE = 2
 
 
+def _listed() -> dict[str, tuple[re.Pattern[str], Listing]]:
+    """By type: the path of its list method, with the full name of what the objects are in, and what it returns."""
+    listed = {}
+    for type_ in all_types():
+        if listing := facts_of(type_).listing:
+            collection = re.sub(r"\{\w+\}", "[^/]+", facts_of(type_).collection)
+            listed[type_] = re.compile(f"/{listing.version}/({collection})"), listing
+    return listed
+
+
+_LISTED = _listed()
+
+
+def is_list(path: str) -> bool:
+    """Whether a request to that path lists objects."""
+    return any(pattern.fullmatch(path) for pattern, _ in _LISTED.values())
+
+
 def serve(cloud: Cloud, request: Request) -> Response:
     """The answer, a page of two at a time; raises HttpError."""
-    match = PATH.fullmatch(request.path)
-    if match is None or request.method != "GET":
-        raise HttpError(404, "Not Found")
-    project, location, collection = match.groups()
-    parent = f"projects/{project}/locations/{location}"
-    permit(cloud, caller(request), _PERMISSIONS[collection], parent, project=project)
-    objects = cloud.find(_KINDS[collection], prefix=f"{parent}/{collection}/")
+    for type_, (pattern, listing) in _LISTED.items():
+        match = pattern.fullmatch(request.path)
+        if match and request.method == "GET":
+            return json_response(_page(cloud, request, type_, listing, collection=match[1]))
+    raise HttpError(404, "Not Found")
+
+
+def _page(cloud: Cloud, request: Request, type_: str, listing: Listing, *, collection: str) -> dict[str, Any]:
+    project, parent = collection.split("/")[1], collection.rpartition("/")[0]
+    permit(cloud, caller(request), listing.permission, parent, project=project)
+    objects = cloud.find(type_, prefix=f"{collection}/")
     start = int(request.query.get("pageToken") or 0)
     number = str((cloud.get(PROJECT, f"projects/{project}") or {}).get("number", project))
-    body: dict[str, Any] = {collection: [_item(item, number) for item in objects[start : start + _PAGE]]}
-    if start + _PAGE < len(objects):
-        body["nextPageToken"] = str(start + _PAGE)
-    return json_response(body)
-
-
-def _item(item: Object, number: str) -> dict[str, Any]:
-    """Vertex AI names a project by its number; Cloud Build's `name` is the one that a person chose."""
-    attributes = item.attributes
-    if item.kind == _KINDS["tensorboards"]:
-        name = re.sub(r"^projects/[^/]+", f"projects/{number}", item.name)
-        return {"name": name, "displayName": attributes.get("display_name")}
-    return {"id": attributes.get("trigger_id"), "name": attributes.get("name"), "resourceName": item.name}
+    items = [
+        {
+            # In a full name Google writes the project's number.
+            listing.id_: re.sub(r"^projects/[^/]+", f"projects/{number}", item.name)
+            if listing.id_ == "name"
+            else item.name.rpartition("/")[2],
+            listing.field: item.attributes.get(listing.attribute),
+        }
+        for item in objects[start : start + _PAGE]
+    ]
+    more = {"nextPageToken": str(start + _PAGE)} if start + _PAGE < len(objects) else {}
+    return {listing.items: items, **more}

@@ -6,17 +6,33 @@ runs this; tests/test_docs.py fails while a page differs.
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bench.table import put_between_markers
 from environment.tpu import slice_for, tpu_types
 from environment.tpu_catalogue import MACHINE_TYPES, ZONES
+from stacks.app import STACKS
+from stacks.pipeline import Pipeline
 from tests import published
 from tests.generate.identities_table import identities_table
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+SNAPSHOTS = ROOT / "tests" / "stacks" / "__snapshots__" / "test_snapshots"
+
+REHEARSAL = """\
+```text
+Deploy: cdktf deploy '*'
+{added}
+...
+Submit every workload for every team
+  hello-tpu.yaml on pool group tpu
+    tpu-training: admitted: slice, 4 pods, on node pool tpu-0 in us-east5-b (4
+      hosts x 4 chips)
+```"""
 
 # The settings that README.md shows, with the first sentence of what vars.env says of them.
 MAIN_SETTINGS = (
@@ -127,8 +143,33 @@ def zones_table() -> str:
     return "\n".join([*rows, *(f"| {generation} | {', '.join(zones)} |" for generation, zones in ZONES.items())])
 
 
+def stacks_table() -> str:
+    """A row for each stack in the order of deployment: the first line of its file."""
+    line = list(STACKS.items())
+    rows = ["| stack | |", "|---|---|"]
+    for name, stack in [line[0], ("pipeline", Pipeline), *line[1:]]:
+        described = (sys.modules[stack.__module__].__doc__ or "").partition("\n")[0].rstrip(".")
+        rows.append(f"| `{name}`{' (with `BUILD_REPOSITORY`)' if stack is Pipeline else ''} | {described} |")
+    return "\n".join(rows)
+
+
+def rehearsal_output() -> str:
+    """The first and the last lines that a rehearsal of the default environment prints of its deployment."""
+    lines = []
+    for name in STACKS:
+        (snapshot,) = SNAPSHOTS.glob(f"*[[]default-{name}].json")
+        by_type = json.loads(snapshot.read_text(encoding="utf-8"))["resource"]
+        lines.append(f"  {name:16} {sum(map(len, by_type.values()))} added")
+    return REHEARSAL.format(added="\n".join(lines))
+
+
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
-    "README.md": {"main-settings": main_settings_table, "families": families_table},
+    "README.md": {
+        "rehearsal": rehearsal_output,
+        "main-settings": main_settings_table,
+        "families": families_table,
+        "stacks": stacks_table,
+    },
     "docs/settings.md": {"settings": settings_table},
     "docs/tpu-types.md": {"slices": slices_table, "machines": machines_table, "zones": zones_table},
     "docs/identities.md": {"identities": identities_table},

@@ -249,7 +249,7 @@ def search_by_name(
 
 
 def _list(clients: Clients, planned: PlannedObject, listing: Listing, collection: str) -> Iterator[Mapping[str, Any]]:
-    url = f"{clients.api_url(planned.text(listing.host) or listing.host)}/v1/{collection}"
+    url = f"{clients.api_url(planned.text(listing.host) or listing.host)}/{listing.version}/{collection}"
     page = ""
     while True:
         with clients.asking(f"list {listing.items}", permission=listing.permission, role=listing.role):

@@ -75,6 +75,7 @@ class Listing:
     field       an object's field with the name that a person chose; `attribute` is that name in Terraform
     id_         an object's field with the id, whole or as the last part of a name
     permission  what listing takes; `role` is a role of Google's that has it
+    version     of the API
     """
 
     host: str
@@ -84,6 +85,7 @@ class Listing:
     id_: str
     permission: str
     role: str
+    version: str = "v1"
 
 
 @dataclass(frozen=True, kw_only=True)
