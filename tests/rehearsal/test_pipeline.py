@@ -11,10 +11,10 @@ import pytest
 import environment
 from environment import Environment, project
 from tests import published
-from tpuenv.commands.rehearse_pipeline import Pipeline
 from tpuenv.main import main
 from tpuenv.rehearsals.commit import commit_of, with_pipeline
-from tpuenv.rehearsals.session import world_for
+from tpuenv.rehearsals.pipeline import PipelineRehearsal
+from tpuenv.rehearsals.world import open_world
 
 needs_terraform = pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on the PATH")
 
@@ -87,8 +87,8 @@ def test_a_pull_request_whose_tests_fail_is_not_planned_and_nothing_goes_on(
     plan = (project.ROOT / "cloudbuild" / "plan.yaml").read_text(encoding="utf-8")
     failing = re.sub(r"args: \[-m, pytest.*\]", "args: [-c, import sys; sys.exit(3)]", plan)
     changed = {**commit_of(settings), "cloudbuild/plan.yaml": failing}
-    with world_for(found, tmp_path / "w", {**settings, project.FOLDER: str(tmp_path / "settings")}) as world:
-        assert Pipeline(world, found, changed).play() == 1
+    with open_world(found, tmp_path / "w", {**settings, project.FOLDER: str(tmp_path / "settings")}) as world:
+        assert PipelineRehearsal(world, found, changed).run() == 1
     told = capfd.readouterr().out
     assert "NOT OK: tpu-plan: FAILURE: Step #0 - 'test' failed: exit status 3" in told
     assert "Merged" not in told

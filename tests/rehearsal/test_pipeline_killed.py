@@ -29,7 +29,8 @@ from rehearsal.cloudbuild.images import Images
 from rehearsal.cloudbuild.resources import connect
 from rehearsal.world import World
 from tpuenv.rehearsals.commit import with_pipeline
-from tpuenv.rehearsals.session import PROTECTED, Parts, world_for
+from tpuenv.rehearsals.parts import PROTECTED, Parts
+from tpuenv.rehearsals.world import open_world
 
 pytestmark = [
     pytest.mark.slow,
@@ -194,7 +195,7 @@ def deployments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment
     plan = (project.ROOT / "cloudbuild" / "plan.yaml").read_text(encoding="utf-8")
     plan = re.sub(r"- id: test\n(?:  .*\n)*", "", plan)
     changed = {"vars.env": (folder / "vars.env").read_text(encoding="utf-8"), "cloudbuild/plan.yaml": plan}
-    with world_for(wanted, folder / "world", {project.FOLDER: str(folder)}) as world:
+    with open_world(wanted, folder / "world", {project.FOLDER: str(folder)}) as world:
         found = Deployments(
             world=world, trigger=wanted.names.trigger("deploy"),
             builds=CloudBuild(world=world, images=Images(builder=wanted.settings.builder_image), grace=60),

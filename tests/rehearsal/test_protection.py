@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import pytest
 
 import environment
-from rehearsal import cdktf
 from rehearsal.report import remains
 from rehearsal.world import World
 from tests.rehearsal.deployed import world_of
 from tests.rehearsal.fake import ROOT
+from tpuenv.rehearsals import cdktf
 
 pytestmark = [
     pytest.mark.slow,

@@ -14,7 +14,6 @@ import pytest
 import yaml
 
 import environment
-from rehearsal import cdktf
 from rehearsal.google.gke import CLUSTER
 from rehearsal.kubernetes import webhooks
 from rehearsal.kubernetes.api import Api
@@ -23,6 +22,7 @@ from tests.rehearsal.conftest import FLEET
 from tests.rehearsal.deployed import admitted, api_of, deploy_again, submit, workloads, world_of
 from tests.rehearsal.fake import FakeCloud
 from tests.synthesis import HERE, Synthesis, synthesize
+from tpuenv.rehearsals import cdktf
 
 Fleet = dict[str, Any]
 

@@ -19,7 +19,6 @@ import pytest
 
 import environment
 from rehearsal import processes
-from rehearsal.cdktf import Run, Stack
 from rehearsal.google.addresses import POOL
 from rehearsal.report import by_stack
 from rehearsal.world import Project, World
@@ -28,8 +27,9 @@ from tests.rehearsal.deployed import api_of, deploy, world_of
 from tests.rehearsal.fake import CACHE, ROOT, FakeCloud
 from tests.rehearsal.states import write_states
 from tests.synthesis import CASES, Synthesis
-from tpuenv.commands.rehearse import Show
 from tpuenv.main import main
+from tpuenv.rehearsals.cdktf import Run, StackRun
+from tpuenv.rehearsals.whole_environment import EnvironmentRehearsal
 
 CLUSTER = "projects/my-project/locations/us-east5/clusters/tpu-cluster"
 
@@ -82,8 +82,8 @@ def flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def show(world: World) -> Show:
-    return Show(world, environment.load(ROOT / "vars.env", {"PROJECT_ID": "my-project"}))
+def show(world: World) -> EnvironmentRehearsal:
+    return EnvironmentRehearsal(world, environment.load(ROOT / "vars.env", {"PROJECT_ID": "my-project"}))
 
 
 def node_pools(fake: FakeCloud, output: Path) -> list[str]:
@@ -130,12 +130,12 @@ def test_what_a_team_has_no_quota_of_is_left_out(synthesis: Synthesis, empty: Fa
     assert not any("0 cpu" in fact or "0 memory" in fact or "0 chips" in fact for fact in row.facts), row.facts
 
 
-def shown_of(fake: FakeCloud, wanted: environment.Environment) -> Show:
+def shown_of(fake: FakeCloud, wanted: environment.Environment) -> EnvironmentRehearsal:
     """The parts of a rehearsal of what is deployed in this process."""
     write_states(fake, fake.folder / "cdktf.out")
     world = world_of(wanted, fake.folder)
     world._announced = {"address": fake.place.address}
-    return Show(world, wanted)
+    return EnvironmentRehearsal(world, wanted)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -205,8 +205,8 @@ def test_warnings_are_told_once_above_and_once_at_the_end(
 ) -> None:
     wanted = dataclasses.replace(synthesis.environment(FLEET), warnings=("ZONE: may be wrong",))
     shown = shown_of(fleet, wanted)
-    shown._stack(Stack(name="cluster", code=0, text="Warning: one\n\nApply complete! Resources: 1 added.\n"))
-    shown._stack(Stack(name="cluster", code=0, text="Warning: one\n\nNo changes.\n"))
+    shown._stack_done(StackRun(name="cluster", code=0, text="Warning: one\n\nApply complete! Resources: 1 added.\n"))
+    shown._stack_done(StackRun(name="cluster", code=0, text="Warning: one\n\nNo changes.\n"))
     shown.wrong("something")
     assert shown.summary() == 1
     told = capsys.readouterr()
@@ -238,7 +238,7 @@ def test_the_end_names_the_stack_that_failed_and_the_cause(
     text: str, cause: str, fleet: FakeCloud, synthesis: Synthesis, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shown = shown_of(fleet, synthesis.environment(FLEET))
-    shown.failed(Run(code=1, text="", stacks=[Stack(name="foundation", code=1, text=text)]), "the deployment failed")
+    shown.failed(Run(code=1, text="", stacks=[StackRun(name="foundation", code=1, text=text)]), "the deployment failed")
     shown.times.append(("Deploy", 1.0, False))
     assert shown.summary() == 1
     assert flat(capsys.readouterr().err) == f"1 problem: the deployment failed: {cause}"
@@ -252,7 +252,7 @@ def test_a_deployment_that_fails_says_why_and_the_exit_code_is_1(
         world.cloud.put(
             "google_compute_network", "projects/my-project/global/networks/tpu-network", {"name": "tpu-network"}
         )
-        assert show(world).play(keep=False) == 1
+        assert show(world).run(keep=False) == 1
     told = capfd.readouterr().out
     assert "foundation       stopped" in told
     told = flat(told)
@@ -343,7 +343,7 @@ def test_what_is_kept_can_be_looked_at_with_the_commands_it_prints(tmp_path: Pat
     shown = ""
     while "Enter ends it." not in shown:
         shown += os.read(terminal, 4096).decode()
-    printed = shown.replace("\r", "").split("meet the played cloud:\n")[1].split("Enter ends it.")[0]
+    printed = shown.replace("\r", "").split("reach the fake cloud:\n")[1].split("Enter ends it.")[0]
     # Whoever types them approves the plan, too.
     typed = printed.replace("--skip-provider-lock", "--skip-provider-lock --auto-approve")
     done = subprocess.run(["sh", "-ec", typed], cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -12,7 +12,7 @@ from tests.rehearsal.conftest import FLEET
 from tests.rehearsal.deployed import world_of
 from tests.rehearsal.fake import FakeCloud
 from tests.synthesis import Synthesis
-from tpuenv.rehearsals.session import Parts
+from tpuenv.rehearsals.parts import Parts
 from tpuenv.rehearsals.submissions import submit_workloads
 
 CONFIG = """

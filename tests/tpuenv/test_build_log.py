@@ -8,7 +8,7 @@ from rehearsal.cloud_build import Ran
 from rehearsal.cloudbuild.builds import Build
 from rehearsal.cloudbuild.config import Step
 from rehearsal.cloudbuild.steps import Done
-from tpuenv.rehearsals.build_log import cause, told
+from tpuenv.rehearsals.build_log import cause, last_line_with
 
 BUILD = Build(path="p", id_="1", status="FAILURE", trigger="t", commit="c", branch="main")
 WHY = "Step #1 - 'apply' failed: exit status 1"
@@ -77,4 +77,4 @@ def test_a_build_that_said_nothing_is_told_by_how_it_ended() -> None:
 
 
 def test_what_was_expected_is_told_as_it_was_said() -> None:
-    assert told(ran(DIFFERS), ["reviewed: nothing"]) == "a: reviewed: nothing, now: change"
+    assert last_line_with(ran(DIFFERS), "reviewed: nothing") == "a: reviewed: nothing, now: change"

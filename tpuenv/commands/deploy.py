@@ -25,8 +25,7 @@ def deploy(*, stacks: tuple[str, ...], auto_approve: bool, cdktf_options: list[s
     output are cdktf's own. When Terraform stops with an error that has a known cause - a missing API or bucket, a held
     lock, no login, a protected resource - it says in the end what to do.
     """
-    environment = (
-        project.load_for_google()
-    )  # Refuses wrong settings in one line each; cdktf would wrap them in its own error.
+    # Refuses wrong settings in one line each; cdktf would wrap them in its own error.
+    environment = project.load_for_google()
     cdktf_explained.require_approval("deploy", auto_approve=auto_approve)
     return cdktf_explained.run(environment, "deploy", stacks, cdktf_options, auto_approve=auto_approve)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from environment import project
+from tpuenv.rehearsals.world import FOLDER
 from tpuenv.terraform.stacks import OUTPUT, synthesized_stacks
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -83,7 +83,7 @@ def rehearsal(function: F) -> F:
     folder = click.option(
         "--folder",
         type=click.Path(path_type=Path),
-        default=project.ROOT / ".venv" / "rehearsal",
+        default=FOLDER,
         metavar="FOLDER",
         help="where to work: new, empty or a rehearsal's (default: .venv/rehearsal)",
     )

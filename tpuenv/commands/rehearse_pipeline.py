@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import environment
-from environment import Environment, project
+from environment import project
 from tpuenv.commands import options
 from tpuenv.commands.command import command
-from tpuenv.rehearsals import build_log
 from tpuenv.rehearsals.commit import check_files, commit_of, with_pipeline
-from tpuenv.rehearsals.session import PROTECTED, UNPROTECTED, Parts, overrides, to_rehearse, world_for
-from tpuenv.terminal.progress import Progress
-
-if TYPE_CHECKING:
-    from rehearsal.cloud_build import CloudBuild, Ran
-    from rehearsal.cloudbuild.builds import Build
-    from rehearsal.world import World
-
-_CPU_POOL = "google_container_node_pool"
+from tpuenv.rehearsals.pipeline import PipelineRehearsal
+from tpuenv.rehearsals.world import environment_to_rehearse, open_world, overrides
 
 
 @command(
@@ -43,224 +32,10 @@ def rehearse_pipeline(*, verbose: bool, yes_it_exists: bool, folder: Path) -> in
     the environment is destroyed, but not on a wrong confirmation. No account, no credentials, no network, no Docker.
     The exit code is 0 only if all of that went well.
     """
-    settings = with_pipeline(to_rehearse(yes_it_exists=yes_it_exists), overrides(os.environ))
+    settings = with_pipeline(environment_to_rehearse(yes_it_exists=yes_it_exists), overrides(os.environ))
     rehearsed = environment.load(
         project.folder() / "vars.env", {**os.environ, **settings}, fleet=project.folder() / "fleet.yaml"
     )
     check_files(rehearsed, settings)
-    with world_for(rehearsed, folder, settings) as world:
-        return Pipeline(world, rehearsed, commit_of(settings), verbose=verbose).play()
-
-
-class Pipeline(Parts):
-    """The parts of `tpuenv rehearse-pipeline`. `changed` are files in which the commit differs from the checkout."""
-
-    def __init__(
-        self, world: World, environment: Environment, changed: Mapping[str, str], *, verbose: bool = False
-    ) -> None:
-        from rehearsal.cloud_build import CloudBuild
-        from rehearsal.cloudbuild.images import Images
-
-        super().__init__(world, environment)
-        self.changed = changed
-        self.verbose = verbose
-        images = Images(builder=environment.settings.builder_image)
-        self.builds: CloudBuild = CloudBuild(world=world, images=images, log_line=self._tell)
-        self.commit = ""
-
-    def play(self) -> int:
-        """All parts in order. What has to be there first is left out when it is not."""
-        names = self.environment.names
-        print(f"Rehearsing the pipeline of {names.cluster} in project {self.world.project.id_}: nothing is real.\n")
-        if self._person_deploys() and self._plans() and self._deploys():
-            self._deploys_again()
-            self._plans_again()
-            self._drifts()
-            self._refuses_to_destroy()
-            if self._destroys():
-                self._person_destroys()
-        return self.summary()
-
-    def _person_deploys(self) -> bool:
-        from rehearsal.cloudbuild.resources import connect
-
-        with self.part("A person: connects the repository, cdktf deploy foundation pipeline, twice"):
-            connect(self.world.cloud, self.environment.settings.build_repository)
-            for again in (False, True):
-                run = self.cdktf("deploy", PROTECTED, "foundation", "pipeline")
-                if run.code:
-                    self.failed(run, "foundation and pipeline could not be deployed")
-                    return False
-                if again and not all(stack.unchanged for stack in run.stacks):
-                    self.wrong("deployed a second time, foundation or pipeline changes")
-            self.commit = self.builds.commit(project.ROOT, changed=self.changed)
-        return True
-
-    def _pull_request(self) -> Ran | None:
-        """The plan build of a pull request, if there is one and it succeeds."""
-        branch = self.environment.settings.build_branch
-        found = self.builds.pull_request(self.commit, branch="change", base=branch)
-        if [each.status for each in found] != ["QUEUED"]:
-            self.wrong(f"a pull request starts {len(found)} builds, or they wait for an approval; one should just run")
-            return None
-        return self._run(found[0])
-
-    def _plans(self) -> bool:
-        with self.part("A pull request: plan on a project that has only foundation"):
-            return self._pull_request() is not None
-
-    def _deploys(self) -> bool:
-        with self.part("Merged: deploy, as often as it asks for an approval"):
-            found = self.builds.push(self.commit, branch=self.environment.settings.build_branch)
-            if not found or found != self.builds.waiting():
-                self.wrong("a push does not start one build that waits for an approval")
-                return False
-            while waiting := self.builds.waiting():
-                if self._run(self.builds.approve(waiting[0])) is None:
-                    return False
-            return True
-
-    def _plans_again(self) -> None:
-        with self.part("Another pull request: no changes"):
-            if ran := self._pull_request():
-                self._unchanged(ran)
-
-    def _unchanged(self, ran: Ran) -> None:
-        if not re.search(r": no changes: \S", ran.log) or re.search(r": (changes|not plannable yet|failed): ", ran.log):
-            self.wrong("the plan of what was just deployed is not empty\n" + build_log.end(ran))
-
-    def _deploys_again(self) -> None:
-        """The record still has the creation of the pool, and no other pull request has taken its place."""
-        with self.part("A node pool changed by hand, the same commit deployed again: put back after an approval"):
-            self._put_back(self._changed_by_hand())
-
-    def _drifts(self) -> None:
-        with self.part("The nightly drift check: nothing; a node pool changed by hand; put back by a deploy; nothing"):
-            self._run(self._start("drift"))
-            change = self._changed_by_hand()
-            self._run(self._start("drift"), fails=(change, f"triggers run {self.environment.names.trigger('deploy')}"))
-            self._put_back(change)
-            self._run(self._start("drift"))
-
-    def _changed_by_hand(self) -> str:
-        """Somebody lets the CPU pool grow further; what a plan says that puts it back."""
-        pool = next(item for item in self.world.cloud.find(_CPU_POOL) if "tpu" not in item.attributes["name"])
-        most = pool.attributes["autoscaling"][0]["max_node_count"]
-        self.world.cloud.change(
-            _CPU_POOL, pool.name, lambda values: values["autoscaling"][0].update(max_node_count=most + 5)
-        )
-        return f"max_node_count: {most + 5} -> {most}"
-
-    def _put_back(self, change: str) -> None:
-        """Nobody has reviewed that a deploy would put it back: so it shows it, and asks."""
-        before = self._environment()
-        ran = self._run(self.builds.approve(self._start("deploy")))
-        waiting = self.builds.waiting()
-        if ran and (change not in ran.log or "not reviewed yet" not in ran.log or len(waiting) != 1):
-            self.wrong("a deploy does not show what was changed by hand, or does not ask for approval of it")
-        if self._environment() != before:
-            self.wrong("a change that nobody has reviewed was applied")
-        for build in waiting:
-            ran = self._run(self.builds.approve(build))
-            if ran and f"{change}\n" not in ran.log:
-                self.wrong("what was approved was not put back")
-
-    def _refuses_to_destroy(self) -> None:
-        with self.part("Destroy with a wrong confirmation: must be refused"):
-            before = self._environment()
-            build = self._start("destroy", _CONFIRM="yes")
-            if build.status != "PENDING":
-                self.wrong("destroy does not wait for an approval")
-            else:
-                self._run(self.builds.approve(build), fails=("yes", self.environment.names.prefix))
-            if self._environment() != before:
-                self.wrong("something was destroyed all the same")
-
-    def _destroys(self) -> bool:
-        from rehearsal import report
-
-        with self.part("Destroy with the right one: all but foundation and the pipeline"):
-            build = self._start("destroy", _CONFIRM=self.environment.names.prefix)
-            ran = self._run(self.builds.approve(build))
-            left = {
-                row.stack for row in report.by_stack(self.world.cloud, self.world.project.state_bucket) if row.resources
-            }
-            if ran and left != {"foundation", "pipeline"}:
-                self.wrong(f"resources are left in {', '.join(sorted(left)) or 'no stack'}")
-        return ran is not None
-
-    def _person_destroys(self) -> None:
-        from rehearsal import report
-
-        words = " ".join(f"{key}={value}" for key, value in UNPROTECTED.items())
-        with self.part(f"A person: {words} cdktf deploy foundation pipeline, cdktf destroy '*'"):
-            # Buckets with objects may go only when their state says so.
-            runs = [self.cdktf("deploy", UNPROTECTED, "foundation", "pipeline"), self.cdktf("destroy", UNPROTECTED)]
-            for run in runs:
-                if run.code:
-                    self.failed(run, "the end of it failed")
-            left = [
-                each
-                for each in report.remains(self.world.cloud, self.world.project.state_bucket)
-                if not each.startswith(_KEPT)
-            ]
-            if left:
-                self.wrong(f"{len(left)} things are left: {', '.join(left[:5])}")
-            else:
-                print("  nothing is left but the project, its enabled APIs, the state bucket and the connection")
-
-    def _start(self, build: str, **substitutions: str) -> Build:
-        names, settings = self.environment.names, self.environment.settings
-        return self.builds.start(
-            names.trigger(build), commit=self.commit, branch=settings.build_branch, **substitutions
-        )
-
-    def _run(self, build: Build, *, fails: Sequence[str] = ()) -> Ran | None:
-        """Runs a build. It has to succeed or, where words are named that its log must have, to fail with them.
-
-        None, and a problem, if it does not.
-        """
-        print(f"  build of {self._name(build)}", flush=True)
-        with Progress() as self.progress:
-            ran = self.builds.run(build)
-        for done in ran.steps:
-            print(f"    {done.step.id_:8} {done.seconds:6.1f} s  {done.status}", flush=True)
-        if fails and ran.status == "FAILURE":
-            missing = [word for word in fails if word not in ran.log]
-            if not missing:
-                print(f"    failed as it should: {build_log.told(ran, fails)}", flush=True)
-                return ran
-            expected = ", ".join(repr(word) for word in missing)
-            why = f"{build_log.cause(ran)} (it should have failed saying {expected})"
-            self.wrong(f"{self._name(build)}: {why}\n{build_log.end(ran)}")
-        elif fails:
-            self.wrong(f"{self._name(build)}: should have failed, and is {ran.status}")
-        elif ran.status != "SUCCESS":
-            self.wrong(f"{self._name(build)}: {ran.status}: {build_log.cause(ran)}\n{build_log.end(ran)}")
-        else:
-            return ran
-        return None
-
-    def _name(self, build: Build) -> str:
-        from rehearsal.cloudbuild.triggers import trigger
-
-        return trigger(self.world.cloud, build.trigger).name
-
-    def _tell(self, line: str) -> None:
-        """What a build's log says of whole stacks, and which step runs; all of it with --verbose."""
-        if found := re.fullmatch(r"Starting Step #\d+ - '(\w+)'", line):
-            self.progress.doing(found[1])
-        if self.verbose:
-            self.progress.line(f"    {line}")
-        elif found := re.fullmatch(r"Step #\d+ - '\w+': ((?!warning)[a-z-]+: .*|Waiting for approval: .*)", line):
-            self.progress.line(f"    {found[1]}")
-
-    def _environment(self) -> dict[tuple[str, str], str]:
-        """What exists besides builds, logs and the state, whose lock comes and goes."""
-        found = self.world.cloud.snapshot()
-        return {key: value for key, value in found.items() if not key[0].startswith(("blob ", _BUILDS))}
-
-
-_BUILDS = "cloudbuild_build"
-# What a person made by hand, and what Cloud Build remembers.
-_KEPT = (_BUILDS, "google_cloudbuildv2_connection", "google_cloudbuildv2_repository")
+    with open_world(rehearsed, folder, settings) as world:
+        return PipelineRehearsal(world, rehearsed, commit_of(settings), verbose=verbose).run()

@@ -1,4 +1,4 @@
-"""What `tpuenv rehearse` and `tpuenv rehearse-pipeline` share: a world, its parts with their times, build logs.
+"""The rehearsals of the environment and of its pipeline: their world, their parts, the cdktf CLI and builds in it.
 
 Imports rehearsal/, and tpuenv.review.
 """

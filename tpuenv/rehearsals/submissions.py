@@ -10,7 +10,7 @@ from typing import Any
 from environment import Environment, PoolGroup
 from environment.fleet.quotas import can_have_one, slices_of_teams
 from tpuenv.jobs.manifests import documents
-from tpuenv.rehearsals.session import Parts
+from tpuenv.rehearsals.parts import Parts
 
 # What a job may wait for, as codes of admission: Google's machines; and slices that other teams use.
 _MACHINES = frozenset({"admission-check"})

@@ -1,19 +1,16 @@
-"""Run the real CDKTF CLI in a rehearsal's world, and report what Terraform printed, stack by stack."""
+"""Runs the real CDKTF CLI in a rehearsal's world, and reads what Terraform printed, stack by stack."""
 
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from rehearsal import processes
-from rehearsal.work_folder import CannotStart
 from rehearsal.world import ROOT, World
+from tpuenv.terraform.cdktf import program
 
 _COUNTS = re.compile(r"^(?:Apply|Destroy) complete! Resources: (.*)\.", re.M)
 _COUNT = re.compile(r"(\d+) (added|changed|destroyed|imported)")
@@ -31,7 +28,7 @@ _POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stack:
+class StackRun:
     """One stack of a run: Terraform's exit code and all that it printed."""
 
     name: str
@@ -45,8 +42,8 @@ class Stack:
     @property
     def counts(self) -> dict[str, int]:
         """Resources "added", "changed", "destroyed"."""
-        match = _COUNTS.search(self.text)
-        return {word: int(number) for number, word in _COUNT.findall(match.group(1))} if match is not None else {}
+        counts = _COUNTS.search(self.text)
+        return {word: int(number) for number, word in _COUNT.findall(counts[1])} if counts else {}
 
     @property
     def errors(self) -> list[str]:
@@ -65,7 +62,7 @@ class Stack:
 
 
 def _in_one_line(warning: str) -> str:
-    """Its summary, the address that it is about, and its detail; what Terraform says next is no part of it."""
+    """Its summary, the address that it is about, and its detail; what Terraform prints next is no part of it."""
     end = _AFTER_A_WARNING.search(warning)
     text = warning[: end.start()] if end else warning
     address = re.search(r"^  with (\S+),$", text, re.M)
@@ -75,22 +72,22 @@ def _in_one_line(warning: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Underway:
-    """How far Terraform is in a stack: changes made and planned (a replacement is two), and one that is under way."""
+class StackProgress:
+    """How far Terraform is in a stack: changes done and planned (a replacement is two), and one that it works on."""
 
     stack: str
     done: int = 0
     planned: int = 0
-    under_way: str = ""  # "Creating google_container_cluster.cluster"
+    current: str = ""  # "Creating google_container_cluster.cluster"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One run of the CLI: its exit code, what it printed, and the stacks that Terraform came to, in their order."""
+    """One run of the CLI: its exit code, its output, and the stacks that Terraform reached, in their order."""
 
     code: int
     text: str
-    stacks: list[Stack]
+    stacks: list[StackRun]
 
     @property
     def errors(self) -> list[str]:
@@ -98,7 +95,7 @@ class Run:
 
     @property
     def synthesis_warnings(self) -> list[str]:
-        """What Python warned of while the stacks were synthesized."""
+        """The warnings of Python while the stacks were synthesized."""
         return list(dict.fromkeys(re.findall(r"\b[A-Z][a-z]+Warning: (.+)", self.text)))
 
 
@@ -107,20 +104,20 @@ def run(
     verb: str,
     *,
     stacks: Sequence[str] = ("*",),
-    report: Callable[[Stack], None] = lambda _: None,
-    progress: Callable[[Underway], None] = lambda _: None,
+    on_stack: Callable[[StackRun], None] = lambda _: None,
+    on_progress: Callable[[StackProgress], None] = lambda _: None,
     settings: dict[str, str] | None = None,
 ) -> Run:
-    """`cdktf <verb> <stacks>`, all approved; `report` gets every stack as soon as Terraform is done with it, and
-    `progress`, every 0.1 s, the one that it works on.
+    """`cdktf <verb> <stacks>`, all approved. Raises tpuenv.failure.Failed.
 
-    `settings` are variables for this run alone, as if set in front of the command.
+    `on_stack` is called with every stack as soon as Terraform is done with it, `on_progress` many times a second with
+    the stack that it works on. `settings` are variables for this run alone, as if set in front of the command.
     """
     for log in world.logs.iterdir():
         log.unlink()
-    command = [_cdktf(), verb, *stacks, "--auto-approve", "--skip-provider-lock", "--output", str(world.output)]
+    command = [str(program()), verb, *stacks, "--auto-approve", "--skip-provider-lock", "--output", str(world.output)]
     printed = world.folder / f"{verb}.log"
-    done: list[Stack] = []
+    done: list[StackRun] = []
     with (
         printed.open("w") as out,
         subprocess.Popen(
@@ -139,10 +136,10 @@ def run(
                 ended = running.poll() is not None
                 for stack in _finished(world, {stack.name for stack in done}):
                     done.append(stack)
-                    report(stack)
+                    on_stack(stack)
                 if not ended:
-                    if at_work := _at_work(world):
-                        progress(at_work)
+                    if progress := _progress(world):
+                        on_progress(progress)
                     world.check()
                     time.sleep(_POLL_SECONDS)
         except BaseException:
@@ -152,46 +149,38 @@ def run(
     return Run(code=running.returncode, text=printed.read_text(errors="replace"), stacks=done)
 
 
-def _finished(world: World, known: set[str]) -> Iterator[Stack]:
+def _finished(world: World, known: set[str]) -> Iterator[StackRun]:
     """The stacks that Terraform has finished since, oldest first."""
     codes = sorted(world.logs.glob("*.code"), key=lambda path: path.stat().st_mtime_ns)
     for code in codes:
         if code.stem not in known:
             text = code.with_suffix("").read_text(errors="replace")
-            yield Stack(name=code.stem, code=int(code.read_text()), text=text)
+            yield StackRun(name=code.stem, code=int(code.read_text()), text=text)
 
 
-def underway(stack: str, text: str) -> Underway:
-    """What Terraform has printed so far, in numbers."""
+def stack_progress(stack: str, text: str) -> StackProgress:
+    """The progress of a stack after what Terraform has printed so far."""
     plan = _PLAN.search(text)
-    done, open_steps = 0, dict[str, str]()
+    done, current = 0, dict[str, str]()
     for address, verb in _STEP.findall(text):
         if verb:
-            open_steps[address] = verb
+            current[address] = verb
         else:
-            open_steps.pop(address, None)
+            current.pop(address, None)
             done += 1
-    address, verb = next(reversed(open_steps.items()), ("", ""))
-    return Underway(
+    address, verb = next(reversed(current.items()), ("", ""))
+    return StackProgress(
         stack=stack,
         done=done,
-        planned=sum(int(number) for number in re.findall(r"\d+", plan.group(1))) if plan else 0,
-        under_way=f"{verb} {address}".strip(),
+        planned=sum(int(number) for number in re.findall(r"\d+", plan[1])) if plan else 0,
+        current=f"{verb} {address}".strip(),
     )
 
 
-def _at_work(world: World) -> Underway | None:
-    """The stack that Terraform has begun last and not finished."""
+def _progress(world: World) -> StackProgress | None:
+    """The progress of the stack that Terraform has begun last and not finished."""
     logs = [path for path in world.logs.iterdir() if not path.suffix and not path.with_suffix(".code").exists()]
     if not logs:
         return None
     newest = max(logs, key=lambda path: path.stat().st_mtime_ns)
-    return underway(newest.name, newest.read_text(errors="replace"))
-
-
-def _cdktf() -> str:
-    beside = Path(sys.executable).parent / "cdktf"
-    path = str(beside) if beside.exists() else shutil.which("cdktf")
-    if path is None:
-        raise CannotStart("cdktf: not found beside this Python nor on the PATH; `make setup` installs it")
-    return path
+    return stack_progress(newest.name, newest.read_text(errors="replace"))

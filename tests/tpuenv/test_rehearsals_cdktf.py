@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rehearsal.cdktf import Run, Stack, Underway, underway
+from tpuenv.rehearsals.cdktf import Run, StackProgress, StackRun, stack_progress
 
 # Terraform 1.11.4, its output not a terminal.
 APPLY = """\
@@ -50,21 +50,21 @@ Apply complete! Resources: 36 added, 0 changed, 0 destroyed.
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
-        (1, Underway(stack="a")),
-        (5, Underway(stack="a", planned=4)),
-        (6, Underway(stack="a", planned=4, under_way="Modifying google_container_node_pool.cpu")),
-        (8, Underway(stack="a", planned=4, done=1, under_way="Destroying google_container_node_pool.tpu-1")),
-        (9, Underway(stack="a", planned=4, done=2)),
-        (12, Underway(stack="a", planned=4, done=2, under_way="Creating google_container_node_pool.tpu-1")),
-        (13, Underway(stack="a", planned=4, done=3, under_way="Creating google_container_node_pool.tpu-1")),
+        (1, StackProgress(stack="a")),
+        (5, StackProgress(stack="a", planned=4)),
+        (6, StackProgress(stack="a", planned=4, current="Modifying google_container_node_pool.cpu")),
+        (8, StackProgress(stack="a", planned=4, done=1, current="Destroying google_container_node_pool.tpu-1")),
+        (9, StackProgress(stack="a", planned=4, done=2)),
+        (12, StackProgress(stack="a", planned=4, done=2, current="Creating google_container_node_pool.tpu-1")),
+        (13, StackProgress(stack="a", planned=4, done=3, current="Creating google_container_node_pool.tpu-1")),
     ],
 )
-def test_it_is_known_how_far_terraform_is_and_what_it_makes(lines: int, expected: Underway) -> None:
-    assert underway("a", "".join(APPLY.splitlines(keepends=True)[:lines])) == expected
+def test_it_is_known_how_far_terraform_is_and_what_it_makes(lines: int, expected: StackProgress) -> None:
+    assert stack_progress("a", "".join(APPLY.splitlines(keepends=True)[:lines])) == expected
 
 
 def test_warnings_are_told_in_a_line_with_what_they_are_about() -> None:
-    stack = Stack(name="platform", code=0, text=WARNING)
+    stack = StackRun(name="platform", code=0, text=WARNING)
     assert stack.warnings == [
         "Kueue is installed before JobSet: its webhooks refuse JobSet's own jobs until they answer "
         "(helm_release.kueue)",
@@ -74,7 +74,7 @@ def test_warnings_are_told_in_a_line_with_what_they_are_about() -> None:
 
 
 def test_an_error_ends_where_a_warning_begins() -> None:
-    stack = Stack(name="a", code=1, text="\nError: one\n\n  with a.b,\n\nWarning: two\n\nError: three\n")
+    stack = StackRun(name="a", code=1, text="\nError: one\n\n  with a.b,\n\nWarning: two\n\nError: three\n")
     assert stack.errors == ["one\n\n  with a.b,", "three"]
     assert stack.warnings == ["two"]
 

@@ -1,0 +1,123 @@
+"""The rehearsal of a whole environment: deploy, deploy again, submit workloads, destroy."""
+
+from __future__ import annotations
+
+import contextlib
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from environment import Environment, project
+from tpuenv.rehearsals.parts import PROTECTED, UNPROTECTED, Parts
+from tpuenv.rehearsals.submissions import submit_workloads
+from tpuenv.terminal.dialog import has_person
+from tpuenv.terraform.errors import protected
+
+if TYPE_CHECKING:
+    from rehearsal.world import World
+    from tpuenv.rehearsals.cdktf import StackRun
+
+
+class EnvironmentRehearsal(Parts):
+    """The parts of `tpuenv rehearse`."""
+
+    def __init__(self, world: World, environment: Environment) -> None:
+        super().__init__(world, environment)
+        self.deployed: set[str] = set()
+
+    def run(self, *, keep: bool) -> int:
+        """All parts in order, as far as what they need was deployed; the exit code."""
+        names = self.environment.names
+        self.say(f"Rehearsing {names.cluster} in project {self.world.project.id_}: nothing of this is real.\n\n")
+        if self._deploy():
+            self._what_exists()
+            self._deploy_again()
+            self._submit()
+            if keep:
+                self._print_how_to_inspect()
+            else:
+                self._refused_destroy()
+                self._destroy()
+        return self.summary()
+
+    def _deploy(self) -> bool:
+        with self.part("Deploy: cdktf deploy '*'"):
+            run = self.cdktf("deploy", PROTECTED, failure="the deployment failed")
+            self.deployed = {stack.name for stack in run.stacks}
+        return not run.code
+
+    def _what_exists(self) -> None:
+        from rehearsal import report
+        from rehearsal.findings import findings
+        from rehearsal.jobs import quotas_off
+
+        with self.part("What exists"):
+            for row in report.by_stack(self.world.cloud, self.world.project.state_bucket):
+                self.say(f"  {row.stack:16} {report.counted(row.resources, 'resource')}")
+                for fact in row.facts:
+                    self.say(f"    {fact}")
+            for problem in [*quotas_off(self.world.cloud, self._cluster()), *findings(self.world.cloud)]:
+                self.wrong(problem)
+
+    def _deploy_again(self) -> None:
+        with self.part("Deploy again: nothing may change"):
+            run = self.cdktf("deploy", PROTECTED, failure="the second deployment failed")
+            missing = self.deployed - {stack.name for stack in run.stacks}
+            if missing:
+                self.wrong(f"the second deployment did not reach {', '.join(sorted(missing))}")
+            for stack in run.stacks:
+                if not stack.unchanged:
+                    self.wrong(f"{stack.name}: the second deployment changes something\n" + _changes(stack))
+
+    def _submit(self) -> None:
+        with self.part("Submit every workload for every team"):
+            submit_workloads(self, self._cluster())
+
+    def _refused_destroy(self) -> None:
+        with self.part("Destroy while protected: must be refused"):
+            before = self.world.cloud.snapshot()
+            run = self.cdktf("destroy", PROTECTED)
+            gone = [f"{kind} {name}" for kind, name in before.keys() - self.world.cloud.snapshot().keys()]
+            refused = {stack.name: protected(stack.text) for stack in run.stacks}
+            if run.code == 0:
+                self.wrong("destroy was not refused")
+            elif not any(refused.values()):
+                self.failed(run, "destroy failed for another reason than its protection")
+            if gone:
+                self.wrong(f"{len(gone)} objects were destroyed nevertheless: {', '.join(sorted(gone)[:5])}")
+            elif run.code:
+                for stack, addresses in refused.items():
+                    for address, lifting in addresses.items():
+                        self.say(f"  nothing deleted: {address} of {stack} is protected until {lifting}")
+
+    def _destroy(self) -> None:
+        words = " ".join(f"{key}={value}" for key, value in UNPROTECTED.items())
+        with self.part(f"Destroy: {words} cdktf destroy '*'"):
+            self.cdktf("destroy", UNPROTECTED, failure="destroy failed")
+            self.check_remains("the project, its enabled APIs and the state bucket")
+
+    def _print_how_to_inspect(self) -> None:
+        world = self.world
+        print(
+            f"Kept: what exists is in {world.folder / 'cloud.db'} (SQLite), Terraform's folders are in {world.output}."
+        )
+        if has_person():
+            print("In another shell, this lets cdktf, tpuenv, terraform and curl reach the fake cloud:")
+            print(f"  . {quote(str(world.write_environment()))} && cd {quote(str(project.ROOT))}")
+            print("  cdktf deploy queues --ignore-missing-stack-dependencies --skip-provider-lock \\")
+            print(f"    --output {quote(str(world.output))}   # and --auto-approve in a shell without a terminal")
+            print(f"  tpuenv recover --dry-run --output {quote(str(world.output))}")
+            print(f"  curl {world.address}/clusters/{self._cluster()}/apis/kueue.x-k8s.io/v1beta2/clusterqueues")
+            with contextlib.suppress(EOFError):
+                input("Enter ends it. ")
+        print()
+
+    def _cluster(self) -> str:
+        from rehearsal.google.network import CLUSTER
+
+        return self.world.cloud.find(CLUSTER)[0].name
+
+
+def _changes(stack: StackRun) -> str:
+    """The part of a plan that says what would change."""
+    marks = ("# ", "~ ", "+ ", "- ", "-/+ ")
+    return "\n".join(f"    {line}" for line in stack.text.splitlines() if line.strip().startswith(marks))
