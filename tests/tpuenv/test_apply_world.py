@@ -296,7 +296,7 @@ def test_what_a_lost_state_would_leave_behind_stops_a_destroy_before_it_begins(c
         assert "nothing was destroyed, because what the states do not know would be left" in cloud.text
         assert "In the cloud, but in no state: google_container_cluster.cluster" in cloud.text
         assert "In the cloud, but in no state: google_container_node_pool." in cloud.text
-        assert "`tpuenv recover` puts that right; then destroy again." in cloud.text
+        assert "`tpuenv recover` corrects that; then destroy again." in cloud.text
         assert "nothing is there" not in cloud.text
         assert cloud.world.cloud.find() == before
         assert cloud.locks == []
