@@ -63,15 +63,15 @@ HELD = (
     ],
 )
 def test_an_expired_token_is_explained_with_what_to_do(error: str) -> None:
-    told = explain(in_cdktf("platform", error, "\x1b[0m  with helm_release.kueue,"))
-    assert told.startswith("Expired: the cluster no longer accepts the token that this run got when it planned.")
-    assert "run this again" in told and "GKE_AUTH_PLUGIN=true tpuenv deploy" in told
+    explanation = explain(in_cdktf("platform", error, "\x1b[0m  with helm_release.kueue,"))
+    assert explanation.startswith("Expired: the cluster no longer accepts the token that this run got when it planned.")
+    assert "run this again" in explanation and "GKE_AUTH_PLUGIN=true tpuenv deploy" in explanation
 
 
 def test_a_missing_auth_plugin_is_explained() -> None:
     error = 'Get "https://x/api": getting credentials: exec: executable gke-gcloud-auth-plugin not found'
-    told = explain(in_cdktf("platform", error))
-    assert "gcloud components install gke-gcloud-auth-plugin" in told
+    explanation = explain(in_cdktf("platform", error))
+    assert "gcloud components install gke-gcloud-auth-plugin" in explanation
 
 
 def test_output_without_a_known_error_is_not_explained() -> None:
@@ -83,10 +83,10 @@ def test_output_without_a_known_error_is_not_explained() -> None:
 
 
 def test_a_protected_stack_says_which_setting_lifts_it() -> None:
-    said = explain(protected("cluster", "terraform_data.guard"))
-    assert "terraform_data.guard" in said
-    assert "  DELETION_PROTECTION=false tpuenv destroy\n" in said
-    assert "DESTROY_DATA" not in said
+    explanation = explain(protected("cluster", "terraform_data.guard"))
+    assert "terraform_data.guard" in explanation
+    assert "  DELETION_PROTECTION=false tpuenv destroy\n" in explanation
+    assert "DESTROY_DATA" not in explanation
 
 
 @pytest.mark.parametrize(
@@ -98,31 +98,31 @@ def test_a_protected_stack_says_which_setting_lifts_it() -> None:
     ],
 )
 def test_protected_data_needs_the_second_setting_and_says_what_is_lost(address: str, lost: str) -> None:
-    said = explain(protected("foundation", address))
-    assert "DELETION_PROTECTION=false DESTROY_DATA=true tpuenv destroy" in said
-    assert f"deletes {lost} for good" in said
+    explanation = explain(protected("foundation", address))
+    assert "DELETION_PROTECTION=false DESTROY_DATA=true tpuenv destroy" in explanation
+    assert f"deletes {lost} for good" in explanation
 
 
 @pytest.mark.parametrize("address", ["google_compute_network.network", "google_compute_subnetwork.subnet"])
 def test_a_protected_network_names_the_settings_that_would_replace_it(address: str) -> None:
-    said = explain(protected("foundation", address))
-    assert f"  {address}: protected until DELETION_PROTECTION=false\n" in said
-    assert "REGION or a range (SUBNET_CIDR, PODS_CIDR, SERVICES_CIDR): set it back" in said
-    assert "DESTROY_DATA" not in said
+    explanation = explain(protected("foundation", address))
+    assert f"  {address}: protected until DELETION_PROTECTION=false\n" in explanation
+    assert "REGION or a range (SUBNET_CIDR, PODS_CIDR, SERVICES_CIDR): set it back" in explanation
+    assert "DESTROY_DATA" not in explanation
 
 
 def test_a_network_in_use_says_what_uses_it_and_which_settings_to_put_back() -> None:
     subnet = "projects/my-project/regions/us-east5/subnetworks/tpu-subnet"
     cluster = "projects/my-project/zones/us-east5-b/instances/gke-tpu-cluster-cpu-1"
-    said = explain(
+    explanation = explain(
         in_cdktf(
             "foundation",
             f"Error when reading or editing Subnetwork: googleapi: Error 400: The subnetwork resource '{subnet}' is "
             f"already being used by '{cluster}', resourceInUseByAnotherResource",
         )
     )
-    assert said.startswith(f"In use: {subnet} is used by {cluster}.")
-    assert "SUBNET_CIDR, PODS_CIDR, SERVICES_CIDR): set it back" in said
+    assert explanation.startswith(f"In use: {subnet} is used by {cluster}.")
+    assert "SUBNET_CIDR, PODS_CIDR, SERVICES_CIDR): set it back" in explanation
 
 
 @pytest.mark.parametrize(
@@ -136,8 +136,8 @@ def test_a_network_in_use_says_what_uses_it_and_which_settings_to_put_back() -> 
 )
 def test_a_slice_that_cannot_become_another_says_what_replaces_it(words: str) -> None:
     line = f"Error updating NodePool: googleapi: Error 400: {words}, badRequest"
-    said = explain(in_cdktf("tpu-node-pools", line, "", "with google_container_node_pool.tpu-0,"))
-    assert said.endswith("tpu-node-pools apply -replace=google_container_node_pool.tpu-0")
+    explanation = explain(in_cdktf("tpu-node-pools", line, "", "with google_container_node_pool.tpu-0,"))
+    assert explanation.endswith("tpu-node-pools apply -replace=google_container_node_pool.tpu-0")
     assert explain(in_cdktf("tpu-node-pools", line.replace("updating", "creating"))) == ""
 
 
@@ -157,9 +157,9 @@ def test_a_slice_that_cannot_become_another_says_what_replaces_it(words: str) ->
 )
 def test_what_exists_but_is_not_in_the_state_can_be_recovered(line: str) -> None:
     other = in_cdktf("foundation", "Error creating Router: googleapi: Error 400: no., invalid", "  with a_router.b,")
-    said = explain(in_cdktf("foundation", line, "", "  with a_kind.a-name,", "  on cdk.tf.json line 9") + other)
-    assert said.startswith("Exists already: a_kind.a-name exists but is not in the state")
-    assert said.endswith("\n  tpuenv recover")
+    explanation = explain(in_cdktf("foundation", line, "", "  with a_kind.a-name,", "  on cdk.tf.json line 9") + other)
+    assert explanation.startswith("Exists already: a_kind.a-name exists but is not in the state")
+    assert explanation.endswith("\n  tpuenv recover")
 
 
 def test_an_error_beside_one_of_a_conflict_is_not_taken_for_it() -> None:
@@ -170,12 +170,13 @@ def test_an_error_beside_one_of_a_conflict_is_not_taken_for_it() -> None:
 def test_several_protected_resources_are_told_once_each() -> None:
     guard = protected("foundation", "terraform_data.guard")
     registry = protected("foundation", "google_artifact_registry_repository.registry")
-    said = explain(guard + registry + guard)
-    assert "  terraform_data.guard: protected until DELETION_PROTECTION=false\n" in said
+    explanation = explain(guard + registry + guard)
+    assert "  terraform_data.guard: protected until DELETION_PROTECTION=false\n" in explanation
     assert (
-        "  google_artifact_registry_repository.registry: protected until DELETION_PROTECTION=false DESTROY_DATA" in said
+        "  google_artifact_registry_repository.registry: protected until DELETION_PROTECTION=false DESTROY_DATA"
+        in explanation
     )
-    assert said.count("tpuenv destroy") == 1
+    assert explanation.count("tpuenv destroy") == 1
 
 
 @pytest.mark.parametrize(
@@ -184,30 +185,30 @@ def test_several_protected_resources_are_told_once_each() -> None:
     ids=["a lock wanted by an apply", "a lock wanted for a new state"],
 )
 def test_a_held_lock_says_who_since_when_and_how_to_free_it(lines: tuple[str, ...]) -> None:
-    said = explain(in_cdktf("cluster", *lines) + in_cdktf("cluster", *lines).replace("\n", "\r\n"))
-    assert "the state of cluster is held by ada@laptop since 2030-01-02 03:04:05.6 +0000 UTC" in said
-    assert said.count("terraform -chdir=cdktf.out/stacks/cluster force-unlock 1732111111111111") == 1
-    assert "\n  tpuenv recover\n" in said
+    explanation = explain(in_cdktf("cluster", *lines) + in_cdktf("cluster", *lines).replace("\n", "\r\n"))
+    assert "the state of cluster is held by ada@laptop since 2030-01-02 03:04:05.6 +0000 UTC" in explanation
+    assert explanation.count("terraform -chdir=cdktf.out/stacks/cluster force-unlock 1732111111111111") == 1
+    assert "\n  tpuenv recover\n" in explanation
 
 
 def test_a_missing_state_bucket_needs_the_bootstrap() -> None:
     line = "Failed to get existing workspaces: querying Cloud Storage failed: storage: bucket doesn't exist"
-    said = explain(in_cdktf("foundation", line))
-    assert said.startswith("No state bucket")
-    assert said.index("gcloud storage restore gs://BUCKET#GENERATION") < said.index("tpuenv bootstrap")
-    assert "Only in a project that never had one" in said
+    explanation = explain(in_cdktf("foundation", line))
+    assert explanation.startswith("No state bucket")
+    assert explanation.index("gcloud storage restore gs://BUCKET#GENERATION") < explanation.index("tpuenv bootstrap")
+    assert "Only in a project that never had one" in explanation
 
 
 def test_an_imported_cluster_that_the_provider_does_not_delete_needs_a_deploy() -> None:
     line = "Cannot destroy cluster because deletion_protection is set to true. Set it to false to proceed with cluster "
-    said = explain(in_cdktf("cluster", line, "deletion."))
-    assert said.endswith("\n  DELETION_PROTECTION=false tpuenv deploy cluster")
+    explanation = explain(in_cdktf("cluster", line, "deletion."))
+    assert explanation.endswith("\n  DELETION_PROTECTION=false tpuenv deploy cluster")
 
 
 def test_a_terraform_that_was_killed_needs_the_recovery() -> None:
-    said = explain("[ERROR] default - Invoking Terraform CLI failed with exit code 137\n")
-    assert said.startswith("Killed: ")
-    assert said.endswith("\n  tpuenv recover")
+    explanation = explain("[ERROR] default - Invoking Terraform CLI failed with exit code 137\n")
+    assert explanation.startswith("Killed: ")
+    assert explanation.endswith("\n  tpuenv recover")
     assert explain("Invoking Terraform CLI failed with exit code 1\n") == ""
 
 
@@ -223,9 +224,9 @@ def test_a_terraform_that_was_killed_needs_the_recovery() -> None:
     ],
 )
 def test_an_api_that_is_off_needs_the_bootstrap(line: str, which: str) -> None:
-    said = explain(in_cdktf("foundation", line))
-    assert said.startswith(f"Google API not enabled: {which}.")
-    assert "tpuenv bootstrap" in said
+    explanation = explain(in_cdktf("foundation", line))
+    assert explanation.startswith(f"Google API not enabled: {which}.")
+    assert "tpuenv bootstrap" in explanation
 
 
 @pytest.mark.parametrize(
@@ -238,14 +239,14 @@ def test_an_api_that_is_off_needs_the_bootstrap(line: str, which: str) -> None:
     ],
 )
 def test_missing_or_expired_credentials_need_a_login(line: str) -> None:
-    said = explain(in_cdktf("foundation", line))
-    assert "gcloud auth application-default login" in said
+    explanation = explain(in_cdktf("foundation", line))
+    assert "gcloud auth application-default login" in explanation
 
 
 def test_two_different_errors_are_both_explained() -> None:
-    said = explain(protected("queues", "terraform_data.guard") + in_cdktf("cluster", "Error acquiring", *LOCK))
-    assert "DELETION_PROTECTION=false" in said
-    assert "force-unlock" in said
+    explanation = explain(protected("queues", "terraform_data.guard") + in_cdktf("cluster", "Error acquiring", *LOCK))
+    assert "DELETION_PROTECTION=false" in explanation
+    assert "force-unlock" in explanation
 
 
 # --- Terraform itself, which needs no provider for its own `terraform_data` ---
@@ -272,8 +273,8 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_refusal_of_the_real_terraform_is_recognised(guarded: Path) -> None:
-    said = explain(terraform(guarded, "destroy", "-auto-approve"))
-    assert "terraform_data.guard: protected until DELETION_PROTECTION=false" in said
+    explanation = explain(terraform(guarded, "destroy", "-auto-approve"))
+    assert "terraform_data.guard: protected until DELETION_PROTECTION=false" in explanation
 
 
 def test_the_held_lock_of_the_real_terraform_is_recognised(guarded: Path) -> None:
@@ -283,9 +284,9 @@ def test_the_held_lock_of_the_real_terraform_is_recognised(guarded: Path) -> Non
     (guarded / ".terraform.tfstate.lock.info").write_text(json.dumps(lock))
     with (guarded / "terraform.tfstate").open("r+") as state:
         fcntl.lockf(state, fcntl.LOCK_EX)
-        said = explain(terraform(guarded, "apply", "-auto-approve"))
-    assert "is held by ada@laptop since 2030-01-02" in said
-    assert "force-unlock 1732" in said
+        explanation = explain(terraform(guarded, "apply", "-auto-approve"))
+    assert "is held by ada@laptop since 2030-01-02" in explanation
+    assert "force-unlock 1732" in explanation
 
 
 @pytest.mark.parametrize("state", ['{"version": 4, "ser', "{}", '{"version": 4, "resources": [{}]}'])
@@ -293,22 +294,22 @@ def test_the_damaged_state_of_the_real_terraform_is_recognised(tmp_path: Path, s
     (tmp_path / "cdk.tf.json").write_text(json.dumps({"resource": {"terraform_data": {"guard": {}}}}))
     terraform(tmp_path, "init")
     (tmp_path / "terraform.tfstate").write_text(state)
-    said = explain(terraform(tmp_path, "plan"))
-    assert said.startswith("Damaged: Terraform cannot read the state.")
-    assert said.endswith("\n  tpuenv recover")
+    explanation = explain(terraform(tmp_path, "plan"))
+    assert explanation.startswith("Damaged: Terraform cannot read the state.")
+    assert explanation.endswith("\n  tpuenv recover")
 
 
 @pytest.mark.parametrize("words", ["", " containing objects"])
 def test_a_bucket_with_objects_is_named_with_both_ways_on(words: str) -> None:
-    told = explain(
+    explanation = explain(
         in_cdktf("foundation", f"Error trying to delete bucket my-bucket{words} without `force_destroy` set to true")
     )
-    assert "my-bucket" in told
-    assert "DELETION_PROTECTION=false DESTROY_DATA=true tpuenv deploy foundation" in told
+    assert "my-bucket" in explanation
+    assert "DELETION_PROTECTION=false DESTROY_DATA=true tpuenv deploy foundation" in explanation
 
 
 def test_a_gate_that_stays_closed_says_where_its_reason_is() -> None:
-    told = explain(
+    explanation = explain(
         in_cdktf(
             "platform",
             "installation failed",
@@ -316,12 +317,12 @@ def test_a_gate_that_stays_closed_says_where_its_reason_is() -> None:
             "\t* job gate failed: BackoffLimitExceeded",
         )
     )
-    assert "kubectl logs -n kueue-system job/gate" in told
+    assert "kubectl logs -n kueue-system job/gate" in explanation
 
 
 @pytest.mark.parametrize("release", ["drain", "evict"])
 def test_a_queue_that_does_not_drain_is_named(release: str) -> None:
-    told = explain(
+    explanation = explain(
         in_cdktf(
             "queues",
             "Error uninstalling release",
@@ -329,5 +330,5 @@ def test_a_queue_that_does_not_drain_is_named(release: str) -> None:
             f"\t* job {release}-research failed: BackoffLimitExceeded",
         )
     )
-    assert "ClusterQueue research" in told
-    assert f"job/{release}-research" in told
+    assert "ClusterQueue research" in explanation
+    assert f"job/{release}-research" in explanation

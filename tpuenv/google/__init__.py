@@ -1,4 +1,4 @@
-"""What asks Google: clients, credentials, endpoints, APIs, builds.
+"""Requests to Google: clients, credentials, endpoints, bucket objects, APIs, builds, triggers.
 
 Imports tpuenv.terminal and tpuenv.failure.
 """

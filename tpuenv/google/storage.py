@@ -1,4 +1,4 @@
-"""Objects of a Cloud Storage bucket: read, written, deleted and listed, each refusal with the role that allows it."""
+"""Objects of a Cloud Storage bucket: read, written, deleted and listed; a refusal names the role that allows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a killed run leaves: locks, lost states, objects that no state has. Finds it, and puts it right.
+"""What a killed run leaves: locks, lost states, objects in no state. Searches for it and repairs it.
 
 Imports tpuenv.review, tpuenv.state, tpuenv.google and tpuenv.terraform.
 """

@@ -42,5 +42,5 @@ def for_recover(environment: Environment, stacks: Sequence[Stack]) -> str:
     try:
         lines = findings(connect(environment.settings.project_id), environment.names, stacks)
     except Failed as failure:
-        lines = [f"Locks and what is in no state could not be found out: {failure}"]
+        lines = [f"Locks and what is in no state are not known: {failure}"]
     return "\n".join([*lines, "`tpuenv recover` corrects that."]) if lines else ""

@@ -1,4 +1,4 @@
-"""What `tpuenv recover` would do about some stacks, found out without changing anything."""
+"""What `tpuenv recover` would do about some stacks. Changes nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def findings(clients: Clients, names: Names, stacks: Sequence[Stack]) -> list[st
         try:
             result = search(Terraform(stack=stack) if is_initialized else initialize(stack), clients)
         except Failed as failure:
-            lines.append(f"{stack.name}: what is in no state could not be found out: {failure}")
+            lines.append(f"{stack.name}: what is in no state is not known: {failure}")
             continue
         lines += [f"{stack.name} cannot be searched until {result.missing}."] if result.missing else []
         lines += [*result.lines, *result.undecided.values()]
@@ -50,7 +50,7 @@ def findings(clients: Clients, names: Names, stacks: Sequence[Stack]) -> list[st
 def refuse_to_leave_behind(clients: Clients, names: Names, stacks: Sequence[Stack]) -> None:
     """Raises Failed, naming them, when objects exist that a destroy would leave, because no state has them.
 
-    Searched are the stacks whose state is gone, damaged, without anything in the cloud, or begun again.
+    Searched are the stacks whose state is gone, damaged, new, or owns nothing in the cloud.
     """
     lines = [f"\n  {line}" for stack in stacks for line in _left_behind(clients, names, stack)]
     if lines:
@@ -73,7 +73,7 @@ def _left_behind(clients: Clients, names: Names, stack: Stack) -> list[str]:
         result = search(initialize(stack), clients)
         objects, undecided = result.lines, list(result.undecided.values())
     except Failed as failure:
-        objects, undecided = [], [f"{stack.name}: it could not be found out what exists: {failure}"]
+        objects, undecided = [], [f"{stack.name}: what exists is not known: {failure}"]
     else:
         if result.missing:
             # What is in a cluster that does not exist, or of a kind that it does not know, does not exist either.

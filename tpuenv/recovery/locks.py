@@ -63,7 +63,7 @@ class LockRelease:
         try:
             build = read_build(self.clients, id_, region=region)
         except Failed as failure:
-            print(f"    It could not be found out whether build {id_} still runs: {failure}")
+            print(f"    It is not known whether build {id_} still runs: {failure}")
             print(f"    Ask:  gcloud builds describe {id_} --region={region}", flush=True)
             return NO_BUILD
         print(f"    Cloud Build says that build {id_} is {build.status}", flush=True)

@@ -138,7 +138,7 @@ def _search(
     return [*listed, *existing], {**undecided, **unclear}
 
 
-_UNDECIDED = "it could not be found out whether it exists"
+_UNDECIDED = "it is not known whether it exists"
 
 
 def _existing(stack: Stack, ids: Mapping[str, str]) -> tuple[list[CloudObject], dict[str, str]]:

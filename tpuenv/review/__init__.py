@@ -1,4 +1,4 @@
-"""Plans: their changes, masked and as text, the records of a review, a plan compared with its record.
+"""Plans, their changes (masked, and as text), the records of plans, and a plan compared with its record.
 
 Imports tpuenv.state, tpuenv.google and tpuenv.terraform.
 """

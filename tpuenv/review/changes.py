@@ -1,4 +1,4 @@
-"""What a plan would do, read from `terraform show -json`: each change with its values, sensitive ones masked.
+"""What a plan would do, from `terraform show -json`: every change with its values, sensitive ones masked.
 
 https://developer.hashicorp.com/terraform/internals/json-format#plan-representation
 """

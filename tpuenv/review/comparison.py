@@ -1,8 +1,8 @@
 """Whether a plan was reviewed: it is compared with the recorded plan, and with what was applied of that.
 
 Two things may be applied without another approval: a recorded plan that no apply has begun with, and what is left of
-one after an apply of it that stopped before its end. Everything else is another change, though it may look the same:
-an update that was applied and put back by hand is planned again value for value.
+one after an apply of it that stopped before its end. Everything else is another change, even with the same
+values: an update that was applied and then undone by hand is planned again value for value.
 """
 
 from __future__ import annotations

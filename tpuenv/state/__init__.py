@@ -1,4 +1,4 @@
-"""What is in the state bucket: versions of states, locks, marks of unfinished applies; and the bucket itself.
+"""The state bucket, and what is in it: versions of states, locks, marks of unfinished applies.
 
 Imports tpuenv.google and tpuenv.terraform.
 """

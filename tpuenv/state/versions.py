@@ -113,17 +113,17 @@ def read_versions(clients: Clients, names: Names, stack: str) -> list[Version]:
         return {int(blob.generation): blob for blob in listed if blob.name == name}
 
     live = blobs(versions=False)
-    found = []
+    kept = []
     for generation, blob in sorted(blobs(versions=True).items(), reverse=True):
         stored = bucket.read(name, what=f"read the state of {stack}", generation=generation)
         if stored is None:
-            continue  # Its time in the bucket was over just now.
+            continue  # The bucket has just deleted it: it was too old.
         state, problem = None, ""
         try:
             state = parse(stored.content)
         except ValueError as error:
             problem = str(error)
-        found.append(
+        kept.append(
             Version(
                 generation=generation,
                 when=blob.time_created,
@@ -133,7 +133,7 @@ def read_versions(clients: Clients, names: Names, stack: str) -> list[Version]:
                 problem=problem,
             )
         )
-    return found
+    return kept
 
 
 def live_version(versions: Sequence[Version]) -> Version | None:

@@ -1,4 +1,4 @@
-"""Runs Terraform in the folder of a synthesized stack, and explains its errors.
+"""The synthesized stacks, Terraform and cdktf run on them, their messages read and their errors explained.
 
 Imports tpuenv.terminal and tpuenv.failure.
 """

@@ -35,7 +35,7 @@ _NO_LOGIN = re.compile(
 @dataclass(frozen=True, kw_only=True)
 class _Explanation:
     """The explanation of every error that `pattern` matches. `{names}` in `text` are the matches of its group, if it
-    has one, each once; `unnamed` stands there if the group matched nothing.
+    has one, without repetition; `unnamed` stands there if the group matched nothing.
     """
 
     pattern: re.Pattern[str] | str
@@ -202,7 +202,7 @@ def _lock(lock: dict[str, str]) -> str:
     who, created = lock.get("Who") or "somebody", lock.get("Created") or "an unknown time"
     return (
         f"Locked: the state of {stack} is held by {who} since {created}.\n"
-        "If that run is still going, wait for it. If it was killed, make sure with its owner that it has ended; then:\n"
+        "If that run is still going, wait for it. If it was killed, ask its owner whether it has ended; then:\n"
         "  tpuenv recover\n"
         f"or, for this lock alone:  terraform -chdir=cdktf.out/stacks/{stack} force-unlock {lock['ID']}"
     )
