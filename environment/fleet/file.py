@@ -21,7 +21,7 @@ Of a pool group:
 Of a team, everything optional:
   share                  its part of every pool group that it may use, relative to the others'; 3 or 1.5; default 1
   pools                  the pool groups that it may use; default all
-  priority               verylow, low, medium, high or veryhigh, in the manifests that are made for it; default medium
+  priority               verylow, low, medium, high or veryhigh, in the manifests rendered for it; default medium
   borrowing              of other teams' idle slices: true (default), false, or the most of each pool group
   lending                of its own idle slices to other teams: true (default), false, or the most of each pool group
   members                who may submit its jobs: email addresses, with `group:` before that of a Google group
@@ -33,31 +33,28 @@ it, first come, first served.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from environment.fleet import values as fleet_values
 from environment.fleet.model import PRIORITIES, CapacityMode, Fleet, PoolGroup, Team
-from environment.members import MOST_MEMBERS, member
+from environment.fleet.reader import Parse, Reader
+from environment.members import member
 from environment.problems import Problem
 from environment.settings import values
-from environment.settings.model import LONGEST_VALUE, MOST_SLICES, Settings
-from environment.tpu import UnknownTpuType, slice_for
+from environment.settings.model import MOST_SLICES, Settings
+from environment.tpu import slice_for
 from vocabulary.keys import CPU_GROUP
 from vocabulary.printable import quoted
 from vocabulary.text_file import Unreadable, read_text
-from vocabulary.yaml_text import MERGE, NotYaml, Value, parse
+from vocabulary.yaml_text import NotYaml, Value, parse
 
 _MOST_KIB = 128
-_MOST_NAMES = MOST_MEMBERS  # of pool groups and of teams, too: more than Kueue is made for
 _LONGEST_RUN_HOURS = 7 * 24  # https://cloud.google.com/kubernetes-engine/docs/concepts/dws
 
-_Parse = Callable[[str], object]
-
-_GROUP: dict[str, _Parse] = {
+_GROUP: dict[str, Parse] = {
     "type": slice_for,
     "slices": fleet_values.whole(1, MOST_SLICES),
     "capacity": fleet_values.capacity,
@@ -68,7 +65,7 @@ _GROUP: dict[str, _Parse] = {
     "autoscaled": fleet_values.true_or_false,
     "max_run_hours": fleet_values.whole(1, _LONGEST_RUN_HOURS),
 }
-_TEAM: dict[str, _Parse] = {
+_TEAM: dict[str, Parse] = {
     "share": fleet_values.share,
     "priority": fleet_values.one_of("priority", PRIORITIES),
     "borrowing": fleet_values.limit,
@@ -78,7 +75,7 @@ _TEAM: dict[str, _Parse] = {
 
 def read_fleet_file(path: Path, settings: Settings) -> tuple[Fleet, list[Problem]]:
     """The fleet, and every problem of the file; what has a problem is left out of the fleet. Raises nothing."""
-    reader = _Reader(name=path.name)
+    reader = Reader(name=path.name)
     try:
         root = parse(read_text(path, holds="tpu_pools and teams", most_kib=_MOST_KIB))
     except Unreadable as error:
@@ -92,105 +89,24 @@ def _no_fleet() -> Fleet:
     return Fleet(groups=(), teams=())
 
 
-@dataclass(kw_only=True)
-class _Reader:
-    """Reads values, keeps what is wrong with them, and the place of all that later checks may find wrong."""
-
-    name: str
-    problems: list[Problem] = field(default_factory=list)
-    keys: dict[str, str] = field(default_factory=dict)
-
-    def place(self, value: Value) -> str:
-        return f"{self.name}:{value.line}: {value.path}".removesuffix(": ")
-
-    def complain(self, value: Value, message: str) -> None:
-        self.problems.append(Problem(keys=(self.place(value),), message=message))
-
-    def mapping(self, value: Value, holds: str) -> dict[str, Value]:
-        """The values of a mapping by key; of a key that is there twice the first."""
-        if value.pairs is None:
-            self.complain(value, f"{_kind(value)}; it should hold {holds}")
-            return {}
-        found: dict[str, Value] = {}
-        if len(value.pairs) > _MOST_NAMES:
-            self.complain(value, f"holds {len(value.pairs)} keys; no part of it takes more than {_MOST_NAMES}")
-            return {}
-        for key, inner in value.pairs:
-            if key in found:
-                self.complain(inner, f"is there twice, on lines {found[key].line} and {inner.line}; keep one")
-            elif key == MERGE:
-                self.complain(inner, "merges another mapping, which is not understood here; write its keys out")
-            elif not key:
-                self.complain(value, f"line {inner.line} has a key that is empty or no text; it should hold {holds}")
-            else:
-                found[key] = inner
-                self.keys[inner.path] = self.place(inner)
-        return found
-
-    def known(self, found: Mapping[str, Value], keys: Iterable[str]) -> dict[str, Value]:
-        """The values without those whose key means nothing."""
-        keys = tuple(keys)
-        for key, value in found.items():
-            if key not in keys:
-                self.complain(value, f"is not a key{fleet_values.meant(key, keys)}")
-        return {key: value for key, value in found.items() if key in keys}
-
-    def parsed(self, value: Value, parse_: _Parse) -> Any:
-        """What a single value means, or None, which no parser returns for a good one."""
-        text = value.text
-        if text is None or value.empty:
-            self.complain(value, f"{_kind(value)}; write one value")
-        elif len(text) > LONGEST_VALUE:
-            self.complain(
-                value, f"{quoted(text)} is {len(text)} characters long; no value is longer than {LONGEST_VALUE}"
-            )
-        else:
-            try:
-                return parse_(text)
-            except UnknownTpuType as error:
-                self.complain(value, str(error))
-            except ValueError as error:
-                self.complain(value, f"{quoted(text)} {error}")
-        return None
-
-    def listed(self, value: Value, parse_: _Parse) -> list[Any]:
-        """What the values of a list mean, without the bad ones."""
-        items = value.items
-        if not items:
-            what = _kind(value) if items is None else "is an empty list"
-            self.complain(value, f"{what}; write a list such as [a, b], or leave the key out")
-            return []
-        if len(items) > _MOST_NAMES:
-            self.complain(value, f"lists {len(items)}; no list takes more than {_MOST_NAMES}, but a Google group does")
-            return []
-        found: dict[Any, None] = {}  # in order
-        for item in items:
-            one = self.parsed(item, parse_)
-            if one in found:
-                self.complain(item, f"{quoted(item.text or '')} is there twice; keep one")
-            elif one is not None:
-                found[one] = None
-        return list(found)
-
-
-def _fleet(reader: _Reader, root: Value, settings: Settings) -> Fleet:
+def _fleet(reader: Reader, root: Value, settings: Settings) -> Fleet:
     holds = "tpu_pools and teams"
     if root.empty:
         reader.complain(root, f"is empty; it should hold {holds}")
         return _no_fleet()
-    found = reader.known(reader.mapping(root, holds), ("tpu_pools", "teams", "fair_sharing"))
-    sections = {}
+    values_ = reader.known(reader.mapping(root, holds), ("tpu_pools", "teams", "fair_sharing"))
+    sections: dict[str, dict[str, Value]] = {}
     for key in ("tpu_pools", "teams"):
-        if key in found:
-            sections[key] = reader.mapping(found[key], "names, each with its keys")
-        if key in found and not sections[key] and found[key].pairs == []:
-            reader.complain(found[key], "is empty; it needs one at least")
-        if root.pairs is not None and key not in found:
+        if key in values_:
+            sections[key] = reader.mapping(values_[key], "names, each with its keys")
+            if values_[key].pairs == []:
+                reader.complain(values_[key], "is empty; it needs one at least")
+        elif root.pairs is not None:
             reader.complain(root, f"has no {key}; it should hold {holds}")
-    fair = "fair_sharing" in found and reader.parsed(found["fair_sharing"], fleet_values.true_or_false)
+    fair = "fair_sharing" in values_ and reader.parsed(values_["fair_sharing"], fleet_values.true_or_false)
     declared = sections.get("tpu_pools", {})
-    groups = tuple(filter(None, (_group(reader, *each, settings) for each in declared.items())))
-    teams = tuple(filter(None, (_team(reader, *each, tuple(declared)) for each in sections.get("teams", {}).items())))
+    groups = tuple(filter(None, (_group(reader, *item, settings) for item in declared.items())))
+    teams = tuple(filter(None, (_team(reader, *item, tuple(declared)) for item in sections.get("teams", {}).items())))
     return Fleet(
         groups=groups,
         teams=teams,
@@ -200,7 +116,7 @@ def _fleet(reader: _Reader, root: Value, settings: Settings) -> Fleet:
     )
 
 
-def _group(reader: _Reader, name: str, value: Value, settings: Settings) -> PoolGroup | None:
+def _group(reader: Reader, name: str, value: Value, settings: Settings) -> PoolGroup | None:
     """The pool group, or None if something in it is wrong."""
     before = len(reader.problems)
     if wrong := _wrong_group_name(name):
@@ -215,7 +131,7 @@ def _group(reader: _Reader, name: str, value: Value, settings: Settings) -> Pool
         reader.complain(given[key], message)
     if len(reader.problems) > before:
         return None
-    # What is not said here is said by the type, as far as messages about the zone go.
+    # A message about a zone that is not set begins with the place of the type.
     reader.keys.setdefault(f"{value.path}.zone", reader.keys[f"{value.path}.type"])
     hours, capacity = said.get("max_run_hours"), said["capacity"]
     return PoolGroup(
@@ -278,10 +194,8 @@ def _affinity(said: Mapping[str, Any]) -> str:
     return "/".join(parts)
 
 
-def _team(reader: _Reader, name: str, value: Value, declared: tuple[str, ...]) -> Team | None:
-    """The team, or None if its name is wrong. A value that is wrong is as if it were not there, so that what later
-    checks find wrong with the others is told as well.
-    """
+def _team(reader: Reader, name: str, value: Value, declared: tuple[str, ...]) -> Team | None:
+    """The team, or None if its name is wrong. A wrong value counts as absent, so that later checks still run."""
     named = True
     try:
         values.namespace(name)
@@ -291,7 +205,7 @@ def _team(reader: _Reader, name: str, value: Value, declared: tuple[str, ...]) -
     inner = {} if value.empty else reader.mapping(value, "share, priority, members and more, or nothing")
     given = reader.known(inner, (*_TEAM, "members", "pools"))
     parsed = {key: reader.parsed(given[key], parse_) for key, parse_ in _TEAM.items() if key in given}
-    said = {key: found for key, found in parsed.items() if found is not None}
+    said = {key: known for key, known in parsed.items() if known is not None}
     members = reader.listed(given["members"], member) if "members" in given else []
     a_pool = fleet_values.one_of("pool group of tpu_pools", declared)
     pools = reader.listed(given["pools"], a_pool) if "pools" in given else declared
@@ -306,11 +220,3 @@ def _team(reader: _Reader, name: str, value: Value, declared: tuple[str, ...]) -
         lending_limit=said.get("lending", fleet_values.NO_LIMIT).slices,
         members=tuple(members),
     )
-
-
-def _kind(value: Value) -> str:
-    if value.empty:
-        return "is empty"
-    if value.items is not None:
-        return "is a list"
-    return "is one value" if value.pairs is None else "holds keys of its own"
