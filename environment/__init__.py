@@ -1,6 +1,6 @@
-"""What the environment is: vars.env, fleet.yaml and the process environment, checked whole and made an Environment.
+"""What the environment is: an Environment, from vars.env, fleet.yaml and the process environment, checked together.
 
-Pure Python, no cdktf, no I/O but reading the two files. Imports vocabulary/ alone.
+Pure Python, no cdktf, no I/O but reading the two files and the tables of its own. Imports vocabulary/ alone.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """One environment, checked: what the stacks, the manifests and the commands are made from."""
+    """One environment, checked: the input of the stacks, the manifests and the commands."""
 
     settings: Settings
     groups: tuple[PoolGroup, ...]
     teams: tuple[Team, ...]
-    fair_sharing: bool  # whether Kueue weighs teams by their shares when several want what is idle
+    fair_sharing: bool  # whether Kueue weighs teams by their shares when several ask for what is idle
     warnings: tuple[str, ...]  # as the problems of Refused: `KEY: what may be wrong`
     unlisted: tuple[
         str, ...
@@ -69,7 +69,7 @@ def load(vars_env: Path, process_env: Mapping[str, str], fleet: Path | None = No
     wins over the file; one that is set and empty there counts as not set.
     """
     file = read_vars_file(vars_env)
-    # Also a broken link is there: what it was to say must not be replaced by defaults.
+    # A broken link counts as a file that cannot be read: the defaults must not replace what it should say.
     fleet_file = fleet if fleet and os.path.lexists(fleet) else None
     settings, problems, bad = read_settings(file, process_env, fleet_file=fleet_file.name if fleet_file else "")
     described, of_fleet = _fleet(fleet_file, settings)
@@ -82,10 +82,10 @@ def load(vars_env: Path, process_env: Mapping[str, str], fleet: Path | None = No
         *address_problems(settings, described),
         *fleet_problems(settings, described),
         *name_problems(settings, described),
-        # Without the parts that were left out, nobody's share is what it will be.
+        # Shares mean nothing while parts of the fleet are left out because of their problems.
         *(() if of_fleet else quota_problems(described)),
     ]
-    # What is wrong with one key says nothing true about the keys it is checked with.
+    # A check that involves a key without a known value would report nonsense.
     problems += of_fleet + [problem for problem in together if not bad.intersection(problem.keys)]
     if problems:
         raise Refused(tuple(_line(problem, process_env) for problem in problems))
@@ -110,7 +110,7 @@ def load(vars_env: Path, process_env: Mapping[str, str], fleet: Path | None = No
 def _fleet(file: Path | None, settings: Settings) -> tuple[Fleet, list[Problem]]:
     if file is None:
         return implicit_fleet(settings), []
-    # Not before it is needed: it reads YAML, which nothing else here does.
+    # Imported only where it is needed: importing PyYAML takes time, and nothing else here does.
     from environment.fleet.file import read_fleet_file
 
     return read_fleet_file(file, settings)

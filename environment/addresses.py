@@ -52,10 +52,10 @@ def address_problems(settings: Settings, fleet: Fleet) -> list[Problem]:
 
 def address_warnings(settings: Settings) -> list[Problem]:
     """Ranges that Google takes and that may yet surprise."""
-    found = []
+    problems = []
     for key, network in _ranges(settings).items():
         if not any(network.subnet_of(private) for private in _PRIVATE):
-            found.append(
+            problems.append(
                 Problem(
                     keys=(key,),
                     message=f"'{network}' is public address space: the hosts that own it cannot be reached from the "
@@ -63,18 +63,18 @@ def address_warnings(settings: Settings) -> list[Problem]:
                 )
             )
         if network.overlaps(_DOCKER):
-            found.append(
+            problems.append(
                 Problem(
                     keys=(key,),
                     message=f"'{network}' overlaps {_DOCKER}, the bridge network of Docker; programs that run Docker, "
                     "Cloud Build among them, cannot reach it",
                 )
             )
-    return found
+    return problems
 
 
 def addresses_per_node(max_pods: int) -> int:
-    """How much of the pods range a node takes: the power of two that is at least twice its pods.
+    """How many addresses of the pods range a node takes: the power of two that is at least twice its pods.
 
     https://cloud.google.com/kubernetes-engine/docs/concepts/alias-ips#default_limits_per_node
     """
@@ -94,7 +94,7 @@ def _ranges(settings: Settings) -> dict[str, IPv4Network]:
 
 def _prohibited(ranges: dict[str, IPv4Network]) -> Iterator[Problem]:
     for key, network in ranges.items():
-        kept = next((each for each in _PROHIBITED if each.overlaps(network)), None)
+        kept = next((prohibited for prohibited in _PROHIBITED if prohibited.overlaps(network)), None)
         if kept:
             yield Problem(
                 keys=(key,),
@@ -105,7 +105,7 @@ def _prohibited(ranges: dict[str, IPv4Network]) -> Iterator[Problem]:
 def _overlaps(ranges: dict[str, IPv4Network]) -> Iterator[Problem]:
     for (first, network), (second, other) in itertools.combinations(ranges.items(), 2):
         if network.overlaps(other):
-            free = _free_range(other.prefixlen, [each for key, each in ranges.items() if key != second])
+            free = _free_range(other.prefixlen, [taken for key, taken in ranges.items() if key != second])
             hint = f", such as {free}" if free else ""
             yield Problem(
                 keys=(second, first),
@@ -117,7 +117,7 @@ def _free_range(prefix_length: int, taken: list[IPv4Network]) -> IPv4Network | N
     """The first range of that size in 10.0.0.0/8 that overlaps none of the others."""
     candidate = IPv4Network((10 << 24, prefix_length))
     while candidate.subnet_of(_PRIVATE[0]):
-        blocker = next((each for each in taken if each.overlaps(candidate)), None)
+        blocker = next((other for other in taken if other.overlaps(candidate)), None)
         if blocker is None:
             return candidate
         end = int(max(blocker.broadcast_address, candidate.broadcast_address)) + 1

@@ -20,8 +20,8 @@ _EVICTION_GIB = Fraction(100, 1024)
 # 13498416Ki left for pods, which this figure gives to within 0.1 percent.
 _KERNEL = Fraction("0.03")
 
-# Our allowance, not Google's figure: the DaemonSets of a node (network, logging, metrics, metadata server, storage
-# drivers), and the pods that a cluster has once (DNS, metrics, Kueue, JobSet, KubeRay), which live in the CPU pool.
+# An allowance of ours, not a figure of Google: the DaemonSets of a node (network, logging, metrics, metadata server,
+# storage drivers), and the pods that a cluster has once (DNS, metrics, Kueue, JobSet, KubeRay), in the CPU pool.
 _NODE_AGENTS_CPU, _NODE_AGENTS_GIB = Fraction("0.5"), Fraction(1)
 CLUSTER_PODS_CPU, CLUSTER_PODS_GIB = 2, 4
 

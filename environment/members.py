@@ -8,7 +8,7 @@ from enum import Enum
 
 from vocabulary.printable import quoted
 
-MOST_MEMBERS = 500  # of a team: more than Google's IAM is made for
+MOST_MEMBERS = 500  # of a team; an IAM policy has room for 1,500 principals, https://cloud.google.com/iam/quotas
 
 _SHOWN = 5  # mistakes in one message
 _BEFORE_AT = r"(?!.{65,}@)[A-Za-z0-9_%+'-]+(\.[A-Za-z0-9_%+'-]+)*"
@@ -35,13 +35,13 @@ class Member:
 
 
 def member(text: str) -> Member:
-    """Raises ValueError; its text reads on after the value."""
+    """The member that the text names. Raises ValueError; its text reads on after the value."""
     is_group = text.startswith("group:")
     email = text.removeprefix("group:")
     if not re.fullmatch(f"{_BEFORE_AT}@{_DOMAIN}", email):
         raise ValueError("is not a member; write alice@example.com, or group:team@example.com for a Google group")
     if email != email.lower():
-        raise ValueError("has capital letters, which GKE tells from small ones; write it in lower case")
+        raise ValueError("has capital letters, and GKE compares addresses letter by letter; write it in lower case")
     if email.endswith(".gserviceaccount.com"):
         raise ValueError("is a service account; members are people and Google groups")
     return Member(kind=MemberKind.GROUP if is_group else MemberKind.USER, email=email)
@@ -49,20 +49,20 @@ def member(text: str) -> Member:
 
 def members(text: str) -> tuple[Member, ...]:
     """Members with commas or spaces between them. Raises ValueError with all that is wrong with any of them."""
-    found: dict[Member, None] = {}  # in order
+    listed: dict[Member, None] = {}  # a dict keeps their order
     wrong = []
-    for each in filter(None, re.split("[, \t]+", text)):
+    for name in filter(None, re.split("[, \t]+", text)):
         try:
-            one = member(each)
+            parsed = member(name)
         except ValueError as error:
-            wrong.append(f"{quoted(each)} {error}")
+            wrong.append(f"{quoted(name)} {error}")
             continue
-        if one in found:
-            wrong.append(f"{quoted(each)} is there twice; keep one")
-        found[one] = None
-    if len(found) > MOST_MEMBERS:
-        wrong.insert(0, f"there are {len(found)} members, and {MOST_MEMBERS} at most; name a Google group")
+        if parsed in listed:
+            wrong.append(f"{quoted(name)} is there twice; keep one")
+        listed[parsed] = None
+    if len(listed) > MOST_MEMBERS:
+        wrong.insert(0, f"there are {len(listed)} members, and {MOST_MEMBERS} at most; name a Google group")
     if wrong:
         more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
         raise ValueError(f"cannot be used: {'; '.join(wrong[:_SHOWN])}{more}")
-    return tuple(found)
+    return tuple(listed)

@@ -1,4 +1,4 @@
-"""How a mistake in the settings is told: one line that names the key, the value, what is wrong and what to do."""
+"""A mistake in the settings, as one line: the key, the value, what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Problem:
 
 
 class Refused(ValueError):
-    """The settings cannot be used. `problems` holds every mistake found, each as `KEY: what is wrong; what to do`."""
+    """The settings cannot be used. `problems` holds every mistake, as `KEY: what is wrong; what to do`."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("\n".join(problems))

@@ -22,7 +22,7 @@ class UnknownTpuType(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Slice:
-    """One slice: the chips that a job gets at once, and the hosts (GKE nodes) that carry them."""
+    """One slice: the chips that a job gets at once, and the hosts (GKE nodes) that have them."""
 
     tpu_type: str  # "v6e-16"; accepted by slice_for, which gives the same slice again
     machine_type: MachineType

@@ -1,4 +1,4 @@
-"""Text from files, clusters and clouds, made safe for one line of a terminal."""
+"""Writes text from files, clusters and clouds safely on one line of a terminal."""
 
 from __future__ import annotations
 

@@ -43,11 +43,11 @@ class Value:
         """The values of a list, or None if it is none. They have the list's path and lines of their own."""
         if not isinstance(self.node, yaml.SequenceNode):
             return None
-        return [Value(path=self.path, line=_line(each), node=each) for each in self.node.value]
+        return [Value(path=self.path, line=_line(item), node=item) for item in self.node.value]
 
     @property
     def pairs(self) -> list[tuple[str, Value]] | None:
-        """The keys and values of a mapping, or None if it is none. A key that is no text is told as an empty one."""
+        """The keys and values of a mapping, or None if it is none. A key that is no text becomes an empty one."""
         if not isinstance(self.node, yaml.MappingNode):
             return None
         return list(self._pairs(self.node))
@@ -66,7 +66,7 @@ class Value:
 def parse(text: str) -> Value:
     """The document's value. Raises NotYaml; an empty document is an empty value."""
     try:
-        # In Python, not C: of nesting too deep for it the C parser makes a crash and not an exception.
+        # In Python, not C: nesting that is too deep crashes the C parser instead of raising an exception.
         loader = yaml.SafeLoader(text)
         root = loader.get_node() if loader.check_node() else None
         second = loader.get_node() if loader.check_node() else None
@@ -77,7 +77,7 @@ def parse(text: str) -> Value:
         mark = error.problem_mark or error.context_mark
         if mark and "\\t" in (error.problem or ""):
             raise NotYaml(mark.line + 1, "has a tab, which YAML does not allow there; write spaces instead") from None
-        because = ", ".join(each for each in (error.context, error.problem) if each)
+        because = ", ".join(filter(None, (error.context, error.problem)))
         raise NotYaml(mark.line + 1 if mark else 1, f"is not YAML: {shown(because, longest=160)}") from None
     except RecursionError:
         raise NotYaml(1, "is nested too deeply") from None

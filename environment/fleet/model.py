@@ -1,4 +1,4 @@
-"""What the environment has to offer and to whom: pool groups of equal slices, and teams."""
+"""The fleet: pool groups of equal slices, and the teams that may use them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CapacityMode(Enum):
     ON_DEMAND = "on-demand"
     SPOT = "spot"
     RESERVATION = "reservation"
-    FLEX_START = "flex-start"  # Dynamic Workload Scheduler: made when pods wait for it and capacity comes free
+    FLEX_START = "flex-start"  # Dynamic Workload Scheduler: created when pods wait and there is capacity
     QUEUED = "queued"  # the same, asked for by Kueue with a ProvisioningRequest for all hosts of a job at once
 
     @property

@@ -1,4 +1,4 @@
-"""Which slices are whose: every pool group shared out in whole slices among the teams that may use it."""
+"""Shares out every pool group, in whole slices, among the teams that may use it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def claims_of(teams: Sequence[Team]) -> list[Fraction]:
 def share_out(total: int, claims: Sequence[Fraction], owed: Sequence[Fraction]) -> list[int]:
     """`total` whole things by the method of the largest remainder; `claims` add up to 1.
 
-    `owed` is what each still has to get from before. Everyone gets their part rounded down or up.
+    `owed` is what each still lacks from earlier calls. The result has the order of `claims`: parts rounded up or down.
     """
     parts = [total * claim for claim in claims]
     got = [int(part) for part in parts]
     missing = sorted(range(len(parts)), key=lambda i: got[i] - parts[i] - owed[i])
-    # Who has no fraction to round up is entitled to nothing more here, however much is owed.
+    # A part without a fraction is not rounded up, however much is owed.
     first = [i for i in missing if parts[i] > got[i]]
     for i in first[: total - sum(got)]:
         got[i] += 1
@@ -80,13 +80,13 @@ def quota_warnings(fleet: Fleet) -> Iterator[Problem]:
         yield Problem(
             keys=(fleet.key("teams"),),
             message=f"by their shares {named}{rest} own no whole slice: their jobs start only on what other teams "
-            "leave idle, and stop when those want it back; add slices, or let fewer teams use a group",
+            "leave idle, and stop when those need it; add slices, or let fewer teams use a group",
         )
 
 
 def can_have_one(team: Team, teams: Sequence[Team], slices: Mapping[str, int]) -> bool:
     """Whether a team can ever have a slice of a group: one of its own, or one that another lends."""
-    lent = any(lendable(each, slices[each.name]) for each in teams if each.name in slices)
+    lent = any(lendable(other, slices[other.name]) for other in teams if other.name in slices)
     return slices[team.name] > 0 or (lent and team.borrowing_limit != 0)
 
 

@@ -77,7 +77,7 @@ def _entry(name: str, pairs: list[_Pair]) -> list[str]:
         if isinstance(value, str):
             lines.append(f"    {key}: {value}")
         else:
-            lines += [f"    {key}:", *(f"      - {each}" for each in value)]
+            lines += [f"    {key}:", *(f"      - {item}" for item in value)]
     return lines
 
 

@@ -52,11 +52,11 @@ def cpu_pool(environment: Environment) -> dict[str, str]:
 def compute_quotas(environment: Environment) -> dict[str, dict[str, Quota]]:
     """Team -> resource -> its quota. Those of all teams add up to what the CPU pool and all TPU hosts have for pods.
 
-    Who borrows slices borrows the cores and memory of their hosts too, and who lends slices lends these: the limits
-    are those of the slices, with the CPU pool on top, which is shared without limits.
+    A team that borrows slices borrows the cores and memory of their hosts, and one that lends slices lends these: the
+    limits are those of the slices, with the CPU pool on top, which is shared without limits.
     """
     shared = slices_of_teams(environment.groups, environment.teams)
-    found: dict[str, dict[str, Quota]] = {team.name: {} for team in environment.teams}
+    quotas: dict[str, dict[str, Quota]] = {team.name: {} for team in environment.teams}
     for resource in _RESOURCES:
         pool = _in_cpu_pool(environment, resource)
         claims = claims_of(environment.teams)
@@ -68,8 +68,8 @@ def compute_quotas(environment: Environment) -> dict[str, dict[str, Quota]]:
                 if group.name in team.pools
             }
             quota = _quota(team, list(slices.values()), own_part=part, pool=pool)
-            found[team.name][resource.name] = {kind: resource.quantity(number) for kind, number in quota.items()}
-    return found
+            quotas[team.name][resource.name] = {kind: resource.quantity(number) for kind, number in quota.items()}
+    return quotas
 
 
 def _in_cpu_pool(environment: Environment, resource: _Resource) -> int:
@@ -78,10 +78,10 @@ def _in_cpu_pool(environment: Environment, resource: _Resource) -> int:
 
 
 def _quota(team: Team, slices: list[tuple[int, int]], *, own_part: int, pool: int) -> dict[str, int]:
-    """`slices`: of each pool group how many the team owns, and what one of them has."""
-    quota = {"nominalQuota": own_part + sum(owned * each for owned, each in slices)}
+    """In cores or GiB. `slices`: of each pool group how many the team owns, and what the hosts of one have."""
+    quota = {"nominalQuota": own_part + sum(owned * of_slice for owned, of_slice in slices)}
     if team.borrowing_limit is not None:
-        quota["borrowingLimit"] = pool - own_part + sum(team.borrowing_limit * each for _, each in slices)
+        quota["borrowingLimit"] = pool - own_part + sum(team.borrowing_limit * of_slice for _, of_slice in slices)
     if team.lending_limit is not None:
-        quota["lendingLimit"] = own_part + sum(lendable(team, owned) * each for owned, each in slices)
+        quota["lendingLimit"] = own_part + sum(lendable(team, owned) * of_slice for owned, of_slice in slices)
     return quota

@@ -45,7 +45,7 @@ _CAPACITY_ORDER = (
     CapacityMode.SPOT,
 )
 
-# Pods that xpk makes name one of these PriorityClasses, by default "medium", and are not made without it (xpk 1.13.1,
+# Pods of xpk name one of these PriorityClasses, by default "medium", and cannot be created without it (xpk 1.13.1,
 # commands/workload.py). Kueue takes the value for the priority of a job without a label; nodes stop nobody for it.
 _POD_PRIORITIES = {"very-low": 100, "low": 250, "medium": 500, "high": 750, "very-high": 1000}
 
@@ -80,7 +80,7 @@ def queue_objects(environment: Environment) -> tuple[dict[str, Any], ...]:
 def _cpu_flavor(environment: Environment) -> dict[str, Any]:
     """No labels and no taints: its cores and memory are those of all nodes, and pods with chips ask for both.
 
-    The empty labels are written out: server-side apply makes null of a spec whose last field is taken out of the
+    The empty labels are written out: server-side apply sets a spec to null whose last field is taken out of the
     manifest, which the API server then refuses (tried on Kubernetes 1.34.1, with the labels that this flavor once had).
     """
     pool = cpu_pool(environment)
@@ -101,7 +101,7 @@ def _tpu_flavor(group: PoolGroup) -> dict[str, Any]:
 
 
 def taints_of(group: PoolGroup) -> list[dict[str, str]]:
-    """Of its nodes. Those of a queued group take only pods that a ProvisioningRequest was made for."""
+    """The taints of its nodes. Those of a queued group take only pods with a ProvisioningRequest."""
     return [_TPU_TAINT, _QUEUED_TAINT] if group.capacity is CapacityMode.QUEUED else [_TPU_TAINT]
 
 
@@ -138,7 +138,7 @@ def _provisioning_config(group: PoolGroup) -> dict[str, Any]:
             "tpu-topology": group.slice.topology,
             "maxRunDurationSeconds": str(group.max_run_seconds or _LONGEST_RUN_SECONDS),
         },
-        # Keeps the pods on the nodes that were made for them. Kueue leaves it out where GKE does not tell the name.
+        # Keeps the pods on the nodes that GKE creates for them. Kueue leaves it out where GKE does not report the name.
         "podSetUpdates": {
             "nodeSelector": [
                 {
@@ -212,10 +212,10 @@ def _cluster_queue(
         "resourceGroups": resource_groups,
         # Idle slices that others have paid for come before a later flavor, and a later flavor before stopping a job.
         "flavorFungibility": {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"},
-        # What is a team's own it gets back from anybody; what is nobody's own no job is stopped for, whatever its
-        # priority (borrowWithinCohort stays at Never).
+        # A team gets back its own slices from every team. For a slice that a team borrows no other team's job is
+        # stopped, not even one of lower priority (borrowWithinCohort stays at Never).
         "preemption": {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
-        # Written out so that a deploy resumes the queues after a destroy that was given up.
+        # Written out so that a deploy resumes the queues after a destroy that was interrupted.
         "stopPolicy": "None",
     }
     checks = [

@@ -94,10 +94,10 @@ class Settings:
         return values.repository_parts(self.build_repository).get("location") or self.region
 
 
-KEYS = tuple(each.name.upper() for each in dataclasses.fields(Settings))
+KEYS = tuple(setting.name.upper() for setting in dataclasses.fields(Settings))
 KEYS_OF_THE_FLEET = ("TPU_TYPE", "NUM_TPU_POOLS", "NAMESPACE", "MEMBERS")  # fleet.yaml says these things in another way
 _REQUIRED = "PROJECT_ID"
-_STAND_IN = "my-project"  # for the required key, so that the rest can be checked without it
+_PLACEHOLDER = "my-project"  # for the required key, so that the rest can be checked without it
 
 
 def read_settings(
@@ -128,7 +128,7 @@ def read_settings(
             problems += _beside_a_fleet(key, file, process_env, fleet_file)
             read[each.name] = parse(each.metadata["default"])
             continue
-        default = each.metadata["default"] or (_STAND_IN if key == _REQUIRED else "")
+        default = each.metadata["default"] or (_PLACEHOLDER if key == _REQUIRED else "")
         text = given(key)
         message = "" if key in bad else _what_is_wrong(key, text, parse, longest)
         if message:

@@ -104,7 +104,7 @@ def security_group(text: str) -> str:
     return _matching(
         text,
         r"gke-security-groups@[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+",
-        "is not the group that GKE looks for; it is gke-security-groups@ and your domain, in lower case",
+        "is not the group that GKE uses; it is gke-security-groups@ and your domain, in lower case",
     )
 
 
@@ -140,15 +140,15 @@ def network(*, shortest: int, longest: int) -> Callable[[str], IPv4Network]:
             raise ValueError(f"is not IPv4; {_PREFIX_LENGTHS}")
         _matching(text, r"[0-9.]{7,15}/[0-9]{1,3}", f"is not an IPv4 range; {_PREFIX_LENGTHS}")
         try:
-            found = IPv4Network(text, strict=False)
+            range_ = IPv4Network(text, strict=False)
         except ValueError:
             raise ValueError(f"is not an IPv4 range; {_PREFIX_LENGTHS}") from None
-        if not shortest <= found.prefixlen <= longest:
+        if not shortest <= range_.prefixlen <= longest:
             sizes = f"a /{shortest}" if shortest == longest else f"from /{shortest} to /{longest}"
-            raise ValueError(f"is a /{found.prefixlen}; GKE wants this range to be {sizes}")
-        if str(found.network_address) != text.split("/")[0]:
-            raise ValueError(f"does not begin at a /{found.prefixlen} boundary; did you mean '{found}'?")
-        return found
+            raise ValueError(f"is a /{range_.prefixlen}; this range must be {sizes}")
+        if str(range_.network_address) != text.split("/")[0]:
+            raise ValueError(f"does not begin at a /{range_.prefixlen} boundary; did you mean '{range_}'?")
+        return range_
 
     return parse
 
@@ -243,7 +243,7 @@ def repository_parts(text: str) -> dict[str, str]:
 
 
 def branch(text: str) -> str:
-    """https://git-scm.com/docs/git-check-ref-format, without the names that only escaping makes safe."""
+    """A branch as in https://git-scm.com/docs/git-check-ref-format, without names that a shell needs escaped."""
     wrong = "is not a branch; use letters, digits, dots, underscores and hyphens, with single slashes between them"
     _matching(text, r"[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*", wrong)
     if ".." in text or any(part.endswith((".", ".lock")) for part in text.split("/")):

@@ -177,7 +177,7 @@ REFUSED_TEAMS = [
             "alice@example.com, bob@example.com",
         )
     ),
-    ("members: [Alice@example.com]", "members", "'Alice@example.com' has capital letters, which GKE tells from small"),
+    ("members: [Alice@example.com]", "members", "'Alice@example.com' has capital letters, and GKE compares addresses"),
     ("members: [a@p.iam.gserviceaccount.com]", "members", "'a@p.iam.gserviceaccount.com' is a service account"),
     ("members: [a@b.com, a@b.com]", "members", "'a@b.com' is there twice; keep one"),
     ("members: ['group:a@b.com']", "members", "'group:a@b.com' needs RBAC_SECURITY_GROUP, without which"),

@@ -102,7 +102,8 @@ def test_all_that_is_wrong_with_members_is_told_in_one_line() -> None:
     assert problem == (
         "MEMBERS: 'bob, a@b.com, a@b.com, Al@b.com, x@y.iam.gserviceaccount.com' cannot be used: 'bob' is not a "
         "member; write alice@example.com, or group:team@example.com for a Google group; 'a@b.com' is there "
-        "twice; keep one; 'Al@b.com' has capital letters, which GKE tells from small ones; write it in lower case; "
+        "twice; keep one; 'Al@b.com' has capital letters, and GKE compares addresses letter by letter; write it in "
+        "lower case; "
         "'x@y.iam.gserviceaccount.com' is a service account; members are people and Google groups"
     )
     (problem,) = refused(MEMBERS=" ".join("abcdefg"))
@@ -187,7 +188,7 @@ def test_values_get_their_types() -> None:
         ("SUBNET_CIDR", "10.0.0.0/30", "from /8 to /29"),
         ("PODS_CIDR", "10.0.0.0/8", "from /9 to /28"),
         ("SERVICES_CIDR", "10.1.0.0/28", "from /16 to /27"),
-        ("CONTROL_PLANE_CIDR", "172.16.0.0/27", "to be a /28"),
+        ("CONTROL_PLANE_CIDR", "172.16.0.0/27", "must be a /28"),
         ("RELEASE_CHANNEL", "regular", "is not one of RAPID, REGULAR, STABLE, EXTENDED"),
         ("GKE_VERSION", "1.3", "is not a GKE version"),
         ("GKE_VERSION", "latest", "is not a GKE version"),
