@@ -66,21 +66,21 @@ class Terraform:
         return plan(*resources, drift=tuple(drift))
 
     def _actions(self, config: Mapping[str, Attributes]) -> dict[str, tuple[tuple[str, ...], Any, Any, bool]]:
-        found: dict[str, tuple[tuple[str, ...], Any, Any, bool]] = {}
+        actions: dict[str, tuple[tuple[str, ...], Any, Any, bool]] = {}
         for name in sorted(self.state.keys() | config.keys()):
             id_ = self.state[name][0] if name in self.state else 0
-            now, wanted = self.cloud.get(id_), config.get(name)
+            now, configured = self.cloud.get(id_), config.get(name)
             replacing = ("create", "delete") if name == "b" else ("delete", "create")
             if now is None:
-                if wanted is not None:
-                    found[name] = (("create",), None, wanted, False)
-            elif wanted is None:
-                found[name] = (("delete",), {"id": id_, **now}, None, False)
-            elif id_ in self.half_made or now["kind"] != wanted["kind"]:
-                found[name] = (replacing, {"id": id_, **now}, wanted, id_ in self.half_made)
-            elif now != wanted:
-                found[name] = (("update",), {"id": id_, **now}, {"id": id_, **wanted}, False)
-        return found
+                if configured is not None:
+                    actions[name] = (("create",), None, configured, False)
+            elif configured is None:
+                actions[name] = (("delete",), {"id": id_, **now}, None, False)
+            elif id_ in self.half_made or now["kind"] != configured["kind"]:
+                actions[name] = (replacing, {"id": id_, **now}, configured, id_ in self.half_made)
+            elif now != configured:
+                actions[name] = (("update",), {"id": id_, **now}, {"id": id_, **configured}, False)
+        return actions
 
     def parts(self, config: Mapping[str, Attributes]) -> set[Part]:
         """What the plan of now does."""

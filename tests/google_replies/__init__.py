@@ -65,16 +65,16 @@ class Google:
             if fault.times and re.search(fault.request, request):
                 fault.times -= 1
                 return fault.status, fault.body
-        if found := re.fullmatch(r"/api/([^/]+)/.*", path):
-            return self._asked(found[1])
+        if match := re.fullmatch(r"/api/([^/]+)/.*", path):
+            return self._asked(match[1])
         if path.startswith("/storage/v1/b"):
             return self._storage(method, path.removeprefix("/storage/v1/b").removeprefix("/"), query, body)
         if request == f"GET /v1/projects/{PROJECT}/services:batchGet":
             return self._list([name.rpartition("/")[2] for name in query["names"]])
         if request == f"POST /v1/projects/{PROJECT}/services:batchEnable":
             return self._batch_enable(body["serviceIds"])
-        if found := re.fullmatch("GET /v1/(operations/.+)", request):
-            return self._operation(found[1])
+        if match := re.fullmatch("GET /v1/(operations/.+)", request):
+            return self._operation(match[1])
         return 404, {"error": {"code": 404, "message": f"not supported: {request}", "status": "NOT_FOUND"}}
 
     def _list(self, names: list[str]) -> tuple[int, Json]:
@@ -149,7 +149,7 @@ class Google:
 
 def bucket(name: str, *, project_number: str = NUMBER, **properties: Any) -> Json:
     """A bucket as Cloud Storage describes it: made with nothing chosen, unless `properties` say so."""
-    found: Json = {
+    body: Json = {
         "kind": "storage#bucket",
         "id": name,
         "name": name,
@@ -168,8 +168,8 @@ def bucket(name: str, *, project_number: str = NUMBER, **properties: Any) -> Jso
             "publicAccessPrevention": "inherited",
         },
     }
-    found |= properties
-    return found | {"location": found["location"].upper()}
+    body |= properties
+    return body | {"location": body["location"].upper()}
 
 
 def error(code: int, status: str, message: str, *, reason: str = "", **metadata: str) -> Json:

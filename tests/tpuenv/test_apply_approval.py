@@ -1,4 +1,4 @@
-"""Asking for approval: a trigger is run again for the same commit, and its build waits in the played Cloud Build."""
+"""Asking for approval: a trigger is run again for the same commit, and its build waits in the fake Cloud Build."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ DEPLOYER = "tpu-deploy@my-project.iam.gserviceaccount.com"
 @pytest.fixture
 def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """With one trigger that wants an approval, and the variables that make the clients meet it."""
-    played = Cloud(tmp_path / "cloud.db")
-    server, address = http_server.start(answers(played))
+    fake = Cloud(tmp_path / "cloud.db")
+    server, address = http_server.start(answers(fake))
     monkeypatch.setenv("GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT", f"{address}/v1/")
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", token_of(""))
     attributes = {
@@ -37,11 +37,11 @@ def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
         "substitutions": {"_RECORDS": "gs://plans"},
         "approval_config": [{"approval_required": True}],
     }
-    played.put(TRIGGER, f"{PLACE}/1234", attributes)
-    yield played
+    fake.put(TRIGGER, f"{PLACE}/1234", attributes)
+    yield fake
     server.shutdown()
     server.server_close()
-    played.close()
+    fake.close()
 
 
 def ask(name: str = "tpu-deploy", commit: str = COMMIT) -> str:
@@ -68,7 +68,7 @@ def test_a_trigger_of_another_region_is_another_trigger(cloud: Cloud) -> None:
         ask("projects/my-project/locations/us-east5/triggers/tpu-deploy")
 
 
-def test_who_may_not_run_it_is_told_what_is_missing(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_may_not_run_it_is_reported_what_is_missing(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", token_of(DEPLOYER))
     with pytest.raises(Failed, match=r"permission: .* may not run trigger .*cloudbuild\.builds\.create"):
         ask()

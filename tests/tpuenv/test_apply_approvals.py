@@ -39,8 +39,8 @@ class Approvals(RuleBasedStateMachine):
 
     def record(self, commit: str) -> None:
         config = self.configs[commit]
-        found = read(self.terraform.plan(config), salt="")
-        self.records[commit] = Record(stack="s", commit=commit, digest=commit, terraform="1", changes=found)
+        changes = read(self.terraform.plan(config), salt="")
+        self.records[commit] = Record(stack="s", commit=commit, digest=commit, terraform="1", changes=changes)
         self.left[commit] = self.terraform.parts(config)
 
     @rule(commit=commits)
@@ -55,10 +55,10 @@ class Approvals(RuleBasedStateMachine):
             self.unfinished = ""
             return
         record = self.records.get(commit)
-        found = verdict(record, now, unfinished=self.unfinished == commit)
-        if found.ask:
+        answer = verdict(record, now, unfinished=self.unfinished == commit)
+        if answer.ask:
             self.record(commit)
-        if found.ask or found.refuse:
+        if answer.ask or answer.refuse:
             return
         assert record is not None
         assert self.terraform.parts(config) <= self.left[commit]
@@ -130,9 +130,9 @@ class Undisturbed(RuleBasedStateMachine):
         now = read(self.terraform.plan(self.config), salt="")
         if now.empty:
             return
-        found = verdict(self.record, now, unfinished=self.record.begun)
-        assert not found.ask
-        assert not found.refuse
+        answer = verdict(self.record, now, unfinished=self.record.begun)
+        assert not answer.ask
+        assert not answer.refuse
         self.record = replace(self.record, begun=True)
         list(self.terraform.apply(self.config, steps=steps, how=how))
 

@@ -1,4 +1,4 @@
-"""The lock over an environment: Google's own client, against the played Cloud Storage."""
+"""The lock over an environment: Google's own client, against the fake Cloud Storage."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_it_is_held_inside_with_the_fields_of_terraforms_own_and_gone_after(plac
     assert place.lock is None
 
 
-def test_a_run_is_told_by_its_commit_and_in_a_build_by_the_builds_id(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_identified_by_its_commit_and_in_a_build_by_the_builds_id(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BUILD_ID", raising=False)
     assert run_info("c") == "commit c"
     monkeypatch.setenv("BUILD_ID", "b-1")
@@ -121,7 +121,7 @@ def test_a_lock_that_cannot_be_read_is_a_lock(place: Place, content: bytes) -> N
         pass
 
 
-def test_a_state_bucket_that_is_gone_is_told(place: Place) -> None:
+def test_a_state_bucket_that_is_gone_is_reported(place: Place) -> None:
     place.cloud.delete(BUCKET, STATES)
     with (
         pytest.raises(Failed, match=rf"No state bucket: gs://{STATES}"),

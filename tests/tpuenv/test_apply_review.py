@@ -75,16 +75,16 @@ def test_what_was_done_already_is_no_difference(body: dict[str, Any]) -> None:
 
 
 @given(plans())
-def test_whatever_was_not_reviewed_at_all_is_told(body: dict[str, Any]) -> None:
+def test_all_that_was_not_reviewed_is_reported(body: dict[str, Any]) -> None:
     changes = read(body, salt="salt")
-    found = differences(reviewed=Changes(), now=changes)
+    lines = differences(reviewed=Changes(), now=changes)
     for change in changes.resources:
-        assert change.action == "read" or any(line.startswith(f"{change.address}: ") for line in found)
-    assert len([line for line in found if line.startswith("output ")]) == len(changes.outputs)
+        assert change.action == "read" or any(line.startswith(f"{change.address}: ") for line in lines)
+    assert len([line for line in lines if line.startswith("output ")]) == len(changes.outputs)
 
 
 @given(values, values, values)
-def test_another_value_is_told_whatever_it_is(before: Any, reviewed: Any, now: Any) -> None:
+def test_another_value_is_reported_whatever_it_is(before: Any, reviewed: Any, now: Any) -> None:
     for action in (("create",), ("update",), ("delete", "create")):
         start = None if action == ("create",) else before
         then, new = of(start, reviewed, actions=action), of(start, now, actions=action)
@@ -95,7 +95,7 @@ def test_another_value_is_told_whatever_it_is(before: Any, reviewed: Any, now: A
 
 
 @pytest.mark.parametrize(
-    ("then", "now", "told"),
+    ("then", "now", "line_text"),
     [
         (create(NEW), create({**NEW, "size": 2}), "size: reviewed: null -> 1, now: null -> 2"),
         (create(NEW), create({"name": "a", "size": 1}), 'labels.team: reviewed: null -> "x", now: no change'),
@@ -113,11 +113,11 @@ def test_another_value_is_told_whatever_it_is(before: Any, reviewed: Any, now: A
         (create(NEW), of(NEW, None, actions=("delete",), deposed="1a2b"), "reviewed: nothing, now: delete"),
     ],
 )  # fmt: skip
-def test_a_difference_is_told(then: Changes, now: Changes, told: str) -> None:
-    found = differences(reviewed=then, now=now)
-    assert found
-    assert all(line.startswith(ADDRESS) for line in found)
-    assert told in "\n".join(found)
+def test_a_difference_is_reported(then: Changes, now: Changes, line_text: str) -> None:
+    lines = differences(reviewed=then, now=now)
+    assert lines
+    assert all(line.startswith(ADDRESS) for line in lines)
+    assert line_text in "\n".join(lines)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_what_is_left_of_making_an_object_was_reviewed_only_while_its_apply_is_u
 
 
 @pytest.mark.parametrize(
-    ("then", "now", "told"),
+    ("then", "now", "line_text"),
     [
         (create(NEW), of(NEW, {**NEW, "size": 3}, **HALF_MADE), "size: reviewed: null -> 1, now: 1 -> 3"),
         (
@@ -169,20 +169,20 @@ def test_what_is_left_of_making_an_object_was_reviewed_only_while_its_apply_is_u
         ),
     ],
 )
-def test_an_object_is_made_to_its_end_as_reviewed_or_not_at_all(then: Changes, now: Changes, told: str) -> None:
-    assert differences(reviewed=then, now=now, partly_applied=True) == [f"{ADDRESS}: {told}"]
+def test_an_object_is_made_to_its_end_as_reviewed_or_not_at_all(then: Changes, now: Changes, line_text: str) -> None:
+    assert differences(reviewed=then, now=now, partly_applied=True) == [f"{ADDRESS}: {line_text}"]
 
 
 @pytest.mark.parametrize("whose", [create(NEW), of({**NEW, "name": "b"}, NEW, **IN_PLACE_IMPOSSIBLE)])
 def test_an_object_that_is_whole_is_not_changed_in_the_name_of_its_creation(whose: Changes) -> None:
     """As after a change by hand, or where the cloud chose other defaults, of an object that an apply has made."""
     for before in ({**NEW, "size": 9}, {"name": "a", "extra": 1}):
-        found = differences(reviewed=whose, now=of(before, NEW), partly_applied=True)
-        assert found == [f"{ADDRESS}: reviewed: {whose.resources[0].action}, now: change"]
+        lines = differences(reviewed=whose, now=of(before, NEW), partly_applied=True)
+        assert lines == [f"{ADDRESS}: reviewed: {whose.resources[0].action}, now: change"]
 
 
 @pytest.mark.parametrize(
-    ("then", "now", "told"),
+    ("then", "now", "line_text"),
     [
         # Done by an apply, then undone by hand: planned again, value for value.
         (
@@ -213,10 +213,12 @@ def test_an_object_that_is_whole_is_not_changed_in_the_name_of_its_creation(whos
         ),
     ],
 )
-def test_what_was_done_and_undone_by_hand_is_not_what_is_left(then: Changes, now: dict[str, Any], told: str) -> None:
+def test_what_was_done_and_undone_by_hand_is_not_what_is_left(
+    then: Changes, now: dict[str, Any], line_text: str
+) -> None:
     (line,) = differences(reviewed=then, now=read(now, salt="salt"), partly_applied=True)
     assert line.startswith(ADDRESS)
-    assert told in line
+    assert line_text in line
 
 
 def test_drift_of_what_is_not_planned_does_not_keep_the_rest_from_being_applied() -> None:
@@ -236,11 +238,12 @@ def test_a_record_is_good_for_one_apply_and_for_what_is_left_of_it() -> None:
 
 def test_more_than_what_is_left_after_a_stop_is_asked_for_and_says_what() -> None:
     record = Record(stack="s", commit="c", digest="d", terraform="1", changes=create(NEW), begun=True)
-    found = verdict(record, of({**NEW, "size": 9}, NEW), unfinished=True)
+    answer = verdict(record, of({**NEW, "size": 9}, NEW), unfinished=True)
     assert (
-        f"stopped before its end, and this is more than what is left of it:\n  {ADDRESS}: reviewed: create" in found.ask
+        f"stopped before its end, and this is more than what is left of it:\n  {ADDRESS}: reviewed: create"
+        in answer.ask
     )
-    assert found.refuse == ()
+    assert answer.refuse == ()
 
 
 OTHER = "google_thing.other"
@@ -268,7 +271,7 @@ def test_what_differs_for_another_reason_is_not_taken_for_drift() -> None:
     assert not changed_by_hand(reviewed=create(NEW), now=both)
 
 
-def test_another_sensitive_value_is_told_without_telling_it() -> None:
+def test_another_sensitive_value_is_reported_without_showing_it() -> None:
     then, now = (create({"key": secret}, after_sensitive={"key": True}) for secret in ("hush", "other"))
     (line,) = differences(reviewed=then, now=now)
     assert line.startswith(f"{ADDRESS}: key: reviewed: null -> (sensitive value")
@@ -277,7 +280,7 @@ def test_another_sensitive_value_is_told_without_telling_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "line_text"),
     [
         ("", "not a record"),
         ("[]", "not a record"),
@@ -286,10 +289,10 @@ def test_another_sensitive_value_is_told_without_telling_it() -> None:
         ('{"version": 1, "resources": [{"values": 3}], "outputs": []}', "not a record"),
     ],
 )
-def test_a_record_that_is_none_is_told_with_its_place(tmp_path: Path, text: str, told: str) -> None:
+def test_a_record_that_is_none_is_reported_with_its_place(tmp_path: Path, text: str, line_text: str) -> None:
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "s.json").write_text(text)
-    with pytest.raises(Failed, match=rf"s\.json: .*{told}"):
+    with pytest.raises(Failed, match=rf"s\.json: .*{line_text}"):
         RecordFolder(folder=tmp_path).read("d", "s")
 
 
@@ -306,9 +309,9 @@ def test_a_record_takes_the_place_of_an_older_one_whole(tmp_path: Path) -> None:
     for commit in ("one", "two"):
         resource = Change(address="a.b", action="delete")
         kept.write(Record(stack="s", commit=commit, digest="d", terraform="1", changes=Changes(resources=(resource,))))
-    found = kept.read("d", "s")
-    assert found is not None
-    assert (found.commit, found.changes.resources) == ("two", (resource,))
+    record = kept.read("d", "s")
+    assert record is not None
+    assert (record.commit, record.changes.resources) == ("two", (resource,))
     assert [path.name for path in (tmp_path / "new" / "d").iterdir()] == ["s.json"]
 
 

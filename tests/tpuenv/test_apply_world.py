@@ -1,4 +1,4 @@
-"""`tpuenv plan`, `apply` and `destroy --confirm` with the real Terraform, as processes, in a played cloud."""
+"""`tpuenv plan`, `apply` and `destroy --confirm` with the real Terraform, as processes, in a fake cloud."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NETWORK = "projects/my-project/global/networks/tpu-network"
 
 @dataclass(frozen=True, kw_only=True)
 class Cloud:
-    """A played cloud, and the commands in it."""
+    """A fake cloud, and the commands in it."""
 
     world: World
     records: Path
@@ -121,8 +121,8 @@ def _somebody_changes_the_network(cloud: Cloud, *, mode: str = "GLOBAL") -> None
 
 
 def _network(cloud: Cloud) -> str:
-    found = cloud.world.cloud.get("google_compute_network", NETWORK)
-    return str(found and found["routing_mode"])
+    network = cloud.world.cloud.get("google_compute_network", NETWORK)
+    return str(network and network["routing_mode"])
 
 
 def test_what_was_put_back_and_changed_by_hand_once_more_is_asked_for_once_more(cloud: Cloud) -> None:
@@ -229,7 +229,7 @@ def test_two_at_a_time_come_one_after_the_other(cloud: Cloud) -> None:
     assert cloud.locks == []
 
 
-def test_who_waits_too_long_is_told_for_whom(cloud: Cloud) -> None:
+def test_who_waits_too_long_is_reported_for_whom(cloud: Cloud) -> None:
     holder = {"ID": "1", "Operation": "apply", "Who": "builder@host", "Created": "2026-01-01T00:00:00Z"}
     cloud.world.cloud.put_blob(STATES, LOCK, json.dumps(holder).encode(), {}, keep_old=False)
     assert cloud.apply("foundation", "--wait", "1s") == 1

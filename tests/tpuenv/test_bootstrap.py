@@ -47,7 +47,7 @@ STATE = f"{PROJECT}-tpu-tf-state"
 
 @dataclass(frozen=True, kw_only=True)
 class Bootstrap:
-    """Runs the command for the played project; gives what it printed."""
+    """Runs the command for the fake project; gives what it printed."""
 
     google: Google
     folder: Path
@@ -169,7 +169,7 @@ def test_the_bucket_and_region_of_the_settings_are_used(google: Google, run: Boo
     assert google.buckets["the-state-of-things"]["labels"]["environment"] == "lab"
 
 
-def test_a_bucket_changed_by_hand_is_put_right_and_told(google: Google, run: Bootstrap) -> None:
+def test_a_bucket_changed_by_hand_is_corrected_and_reported(google: Google, run: Bootstrap) -> None:
     google.buckets[STATE] = bucket(STATE, location="us-east5", labels={"cost-center": "7"})
     said = run()
     put_right = google.buckets[STATE]
@@ -280,7 +280,7 @@ def test_a_missing_permission_to_make_the_bucket_names_who_lacks_it(google: Goog
     assert "--member=user:ada@example.com --role=roles/storage.admin" in message
 
 
-def test_a_project_without_billing_is_told_where_to_link_it(google: Google, run: Bootstrap) -> None:
+def test_a_project_without_billing_is_reported_where_to_link_it(google: Google, run: Bootstrap) -> None:
     text = "Billing account for project '123456789012' is not found. Billing must be enabled to proceed."
     body = error(400, "FAILED_PRECONDITION", text, reason="UREQ_PROJECT_BILLING_NOT_FOUND", project=NUMBER)
     google.faults.append(Fault(request=":batchEnable", status=400, body=body))
@@ -289,12 +289,12 @@ def test_a_project_without_billing_is_told_where_to_link_it(google: Google, run:
     assert "https://console.cloud.google.com/billing/linkedaccount?project=my-project" in message
 
 
-def test_billing_refused_by_the_operation_itself_is_told_too(google: Google, run: Bootstrap) -> None:
+def test_billing_refused_by_the_operation_itself_is_reported_too(google: Google, run: Bootstrap) -> None:
     google.operation_error = {"code": 9, "message": "Billing account for project '123456789012' is not open."}
     assert refused(run).startswith("PROJECT_ID: 'my-project' has no open billing account")
 
 
-def test_a_closed_billing_account_found_by_cloud_storage_is_told_too(google: Google, run: Bootstrap) -> None:
+def test_a_closed_billing_account_found_by_cloud_storage_is_reported_too(google: Google, run: Bootstrap) -> None:
     body = older_error(403, "accountDisabled", "The billing account for the owning project is disabled in state closed")
     google.faults.append(Fault(request="POST /storage", status=403, body=body))
     assert "has no open billing account" in refused(run)
@@ -311,7 +311,7 @@ def test_a_closed_billing_account_found_by_cloud_storage_is_told_too(google: Goo
         (403, error(403, "PERMISSION_DENIED", "Project my-project has been deleted.")),
     ],
 )  # fmt: skip
-def test_a_project_that_is_not_there_or_not_ours_is_told(
+def test_a_project_that_is_not_there_or_not_ours_is_reported(
     google: Google, run: Bootstrap, status: int, body: dict[str, object]
 ) -> None:
     google.faults.append(Fault(request="/v1/projects/", status=status, body=body))
@@ -324,7 +324,7 @@ def test_a_wrong_project_number_is_refused_before_anything_is_changed(google: Go
     assert google.changes == []
 
 
-def test_the_api_that_enables_the_others_being_off_is_told(google: Google, run: Bootstrap) -> None:
+def test_the_api_that_enables_the_others_being_off_is_reported(google: Google, run: Bootstrap) -> None:
     body = switched_off("serviceusage.googleapis.com")
     google.faults.append(Fault(request=":batchGet", status=403, body=body))
     assert "gcloud services enable serviceusage.googleapis.com --project=my-project" in refused(run)
@@ -366,13 +366,13 @@ def test_a_fault_that_passes_is_tried_again(google: Google, run: Bootstrap, requ
     assert google.faults[0].times == 0
 
 
-def test_a_fault_that_stays_is_told(google: Google, run: Bootstrap) -> None:
+def test_a_fault_that_stays_is_reported(google: Google, run: Bootstrap) -> None:
     google.faults.append(Fault(request=":batchGet", status=503, body=error(503, "UNAVAILABLE", "Try later.")))
     message = refused(run, patience=Patience(again=0.2, poll=0.01))
     assert message == "Google would not read which APIs are enabled in project 'my-project': 503: Try later."
 
 
-def test_no_network_is_told_within_the_time_of_one_answer(run: Bootstrap) -> None:
+def test_no_network_is_reported_within_the_time_of_one_answer(run: Bootstrap) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
@@ -380,7 +380,7 @@ def test_no_network_is_told_within_the_time_of_one_answer(run: Bootstrap) -> Non
     assert message.startswith("network: no answer within 0 s: 127.0.0.1, NewConnectionError; check the connection")
 
 
-def test_refused_credentials_are_told(google: Google, run: Bootstrap) -> None:
+def test_refused_credentials_are_reported(google: Google, run: Bootstrap) -> None:
     body = error(401, "UNAUTHENTICATED", "Request had invalid authentication credentials.")
     google.faults.append(Fault(request=":batchGet", status=401, body=body))
     assert "run `gcloud auth application-default login`" in refused(run)

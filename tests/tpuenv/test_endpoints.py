@@ -6,16 +6,16 @@ import pytest
 
 from tpuenv.google import endpoints
 
-_PLAYED = "http://127.0.0.1:8080"
+_FAKE = "http://127.0.0.1:8080"
 
 
 @pytest.mark.parametrize(
     ("host", "variable", "value"),
     [
-        ("storage.googleapis.com", "GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", f"{_PLAYED}/storage/v1/"),
-        ("us-east5-aiplatform.googleapis.com", "GOOGLE_VERTEX_AI_CUSTOM_ENDPOINT", f"{_PLAYED}/v1/"),
-        ("cloudbuild.googleapis.com", "GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT", f"{_PLAYED}/v1"),
-        ("cloudbuild.googleapis.com", "GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT", _PLAYED),
+        ("storage.googleapis.com", "GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", f"{_FAKE}/storage/v1/"),
+        ("us-east5-aiplatform.googleapis.com", "GOOGLE_VERTEX_AI_CUSTOM_ENDPOINT", f"{_FAKE}/v1/"),
+        ("cloudbuild.googleapis.com", "GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT", f"{_FAKE}/v1"),
+        ("cloudbuild.googleapis.com", "GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT", _FAKE),
     ],
 )
 def test_a_service_is_where_the_providers_variable_says(
@@ -24,15 +24,15 @@ def test_a_service_is_where_the_providers_variable_says(
     monkeypatch.delenv(variable, raising=False)
     assert endpoints.url(host) == f"https://{host}"
     monkeypatch.setenv(variable, value)
-    assert endpoints.url(host) == _PLAYED
+    assert endpoints.url(host) == _FAKE
     assert endpoints.url("compute.googleapis.com") == "https://compute.googleapis.com"
 
 
 def test_an_access_token_and_a_place_are_all_that_is_needed_to_connect(monkeypatch: pytest.MonkeyPatch) -> None:
     from tpuenv.google.clients import connect
 
-    monkeypatch.setenv("GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", f"{_PLAYED}/storage/v1/")
+    monkeypatch.setenv("GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", f"{_FAKE}/storage/v1/")
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", "token")
     clients = connect("my-project")
-    assert clients.storage._connection.build_api_url("/b/states").startswith(f"{_PLAYED}/storage/v1/b/states")
+    assert clients.storage._connection.build_api_url("/b/states").startswith(f"{_FAKE}/storage/v1/b/states")
     assert clients.session.credentials.token == "token"

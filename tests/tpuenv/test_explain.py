@@ -167,7 +167,7 @@ def test_an_error_beside_one_of_a_conflict_is_not_taken_for_it() -> None:
     assert explain(in_cdktf("foundation", line) + in_cdktf("foundation", "the state already exists")) == ""
 
 
-def test_several_protected_resources_are_told_once_each() -> None:
+def test_several_protected_resources_are_reported_once_each() -> None:
     guard = protected("foundation", "terraform_data.guard")
     registry = protected("foundation", "google_artifact_registry_repository.registry")
     explanation = explain(guard + registry + guard)

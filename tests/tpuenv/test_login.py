@@ -42,9 +42,9 @@ def test_it_is_said_once_and_nothing_is_begun(
 ) -> None:
     monkeypatch.setenv("TERRAFORM_BINARY_NAME", "no-terraform-is-started")
     assert main(arguments) == 1
-    told = capfd.readouterr()
-    assert told.out == ""
-    (line,) = told.err.splitlines()
+    printed = capfd.readouterr()
+    assert printed.out == ""
+    (line,) = printed.err.splitlines()
     assert line.startswith("credentials: none that can be used on this machine")
     assert line.count("gcloud auth application-default login") == 1
 
@@ -60,9 +60,9 @@ def test_a_login_that_google_does_not_accept_any_more_is_said_of_one_stack(
     monkeypatch.setenv("TERRAFORM_BINARY_NAME", str(terraform))
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", "expired")
     assert main(["plan", "--output", str(nobody / "cdktf.out")]) == 1
-    told = capfd.readouterr()
-    assert (told.out + told.err).count("gcloud auth application-default login") == 1
-    assert (told.out + told.err).count("invalid_grant") == 1
+    printed = capfd.readouterr()
+    assert (printed.out + printed.err).count("gcloud auth application-default login") == 1
+    assert (printed.out + printed.err).count("invalid_grant") == 1
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a plan would do is read whole: every value that changes is told, and no sensitive one."""
+"""What a plan would do is read whole: every value that changes is shown, and no sensitive one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def without_nulls(value: Any) -> Any:
 
 
 @given(objects)
-def test_a_value_that_stays_is_not_told(same: dict[str, Any]) -> None:
+def test_a_value_that_stays_is_not_reported(same: dict[str, Any]) -> None:
     assert of(same, json.loads(json.dumps(same))).resources[0].values == ()
 
 
@@ -121,11 +121,11 @@ def test_true_and_one_are_two_values() -> None:
     assert paths(of({"a": 1, "b": 0}, {"a": True, "b": 0.0})) == {"a": ("1", "true"), "b": ("0", "0.0")}
 
 
-def test_a_list_that_gets_shorter_is_told_even_by_a_null() -> None:
+def test_a_list_that_gets_shorter_is_reported_even_by_a_null() -> None:
     assert paths(of({"a": ["x", None]}, {"a": ["x"]})) == {"a[1]": ("null", "(nothing)")}
 
 
-def test_a_block_without_a_value_in_it_is_told() -> None:
+def test_a_block_without_a_value_in_it_is_reported() -> None:
     assert paths(of({"b": []}, {"b": [{"enabled": None}]})) == {"b[0]": ("(nothing)", '{"enabled": null}')}
 
 
@@ -157,7 +157,7 @@ def test_an_import_is_an_action_even_where_nothing_changes() -> None:
     assert not changes.empty
 
 
-def test_what_is_moved_is_told() -> None:
+def test_what_is_moved_is_reported() -> None:
     changes = of({"a": 1}, {"a": 1}, actions=("no-op",), previous_address="google_thing.other")
     assert shown(changes) == f"  move: {ADDRESS} (was google_thing.other)"
 
@@ -174,7 +174,7 @@ def test_a_replacement_says_why_and_by_what() -> None:
     ]
 
 
-def test_a_text_of_several_lines_is_told_by_the_lines_that_differ() -> None:
+def test_a_text_of_several_lines_is_reported_by_the_lines_that_differ() -> None:
     before = {"values": ["a: 1\nb: 2\nc: 3\nd: 4\ne: 5\n"]}
     text = shown(of(before, {"values": ["a: 1\nb: 2\nc: 3\nd: 4\ne: 6\n"]}))
     assert "-e: 5" in text
@@ -182,7 +182,7 @@ def test_a_text_of_several_lines_is_told_by_the_lines_that_differ() -> None:
     assert "a: 1" not in text
 
 
-def test_drift_is_told_unless_a_provider_only_writes_nothing_in_another_way() -> None:
+def test_drift_is_reported_unless_a_provider_only_writes_nothing_in_another_way() -> None:
     drift = (
         changed({"mtu": 1460}, {"mtu": 8896}),
         changed({"labels": None, "list": []}, {"labels": {}, "list": None}, address="google_thing.two"),

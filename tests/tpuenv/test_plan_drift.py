@@ -18,7 +18,9 @@ def test_without_a_pipeline_a_person_deploys() -> None:
 
 
 def test_with_a_pipeline_its_deploy_is_run_and_shows_what_nobody_has_reviewed() -> None:
-    told = put_back(loaded(**PIPELINE))
-    assert "\n  gcloud builds triggers run tpu-deploy --branch=live --region=us-central1 --project=my-project\n" in told
-    assert "asks for one more approval" in told
-    assert "tpuenv deploy" not in told
+    advice = put_back(loaded(**PIPELINE))
+    assert (
+        "\n  gcloud builds triggers run tpu-deploy --branch=live --region=us-central1 --project=my-project\n" in advice
+    )
+    assert "asks for one more approval" in advice
+    assert "tpuenv deploy" not in advice

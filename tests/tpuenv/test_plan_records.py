@@ -1,4 +1,4 @@
-"""Records in a bucket: Google's own client, against the played Cloud Storage."""
+"""Records in a bucket: Google's own client, against the fake Cloud Storage."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ RECORD = Record(
 @pytest.fixture
 def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """With a bucket "plans"."""
-    played = Cloud(tmp_path / "cloud.db")
-    played.put(BUCKET, "plans", {"name": "plans", "project": "my-project", "location": "us-east5"})
-    server, address = http_server.start(answers(played))
+    fake = Cloud(tmp_path / "cloud.db")
+    fake.put(BUCKET, "plans", {"name": "plans", "project": "my-project", "location": "us-east5"})
+    server, address = http_server.start(answers(fake))
     monkeypatch.setenv("GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", f"{address}/storage/v1/")
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", token_of(""))
-    yield played
+    yield fake
     server.shutdown()
     server.server_close()
-    played.close()
+    fake.close()
 
 
 def test_a_record_is_kept_under_its_content_and_its_stack(cloud: Cloud) -> None:
@@ -59,7 +59,7 @@ def test_a_bucket_that_is_not_there_is_not_taken_for_one_without_records(cloud: 
             use()
 
 
-def test_who_may_not_write_is_told_which_role_does(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_may_not_write_is_reported_which_role_does(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", token_of("somebody@my-project.iam.gserviceaccount.com"))
     with pytest.raises(Failed, match=r"may not write the record of a plan in gs://plans .*storage\.objects\.create"):
         records.store("gs://plans", loaded()).write(RECORD)

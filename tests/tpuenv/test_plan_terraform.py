@@ -31,10 +31,10 @@ class Small:
 
     def deployed(self, **configuration: Any) -> str:
         """What Terraform said."""
-        found = self.planned(**configuration)
-        done = initialize(self.stack).run("apply", "-no-color", found.file.name)
-        assert done.returncode == 0, done.stdout
-        return done.stdout
+        plan = self.planned(**configuration)
+        process = initialize(self.stack).run("apply", "-no-color", plan.file.name)
+        assert process.returncode == 0, process.stdout
+        return process.stdout
 
 
 @pytest.fixture
@@ -46,19 +46,19 @@ def data(**attributes: Any) -> dict[str, Any]:
     return {"terraform_data": {"one": attributes}}
 
 
-def test_a_secret_of_a_real_plan_is_nowhere_and_its_change_is_told(
+def test_a_secret_of_a_real_plan_is_nowhere_and_its_change_is_reported(
     small: Small, capsys: pytest.CaptureFixture[str]
 ) -> None:
     small.deployed(resource=data(input={"user": "me", "password": '${sensitive("hush")}'}))
-    found = small.planned(resource=data(input={"user": "you", "password": '${sensitive("hush-hush")}'}))
-    found.show()
+    plan = small.planned(resource=data(input={"user": "you", "password": '${sensitive("hush-hush")}'}))
+    plan.show()
     shown = capsys.readouterr().out
     assert 'input.user: "me" -> "you"' in shown
     assert "input.password: (sensitive value) -> (sensitive value, another)" in shown
-    assert "hush" not in shown + repr(found.changes)
+    assert "hush" not in shown + repr(plan.changes)
 
 
-def test_what_forces_a_replacement_is_told(small: Small, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_forces_a_replacement_is_reported(small: Small, capsys: pytest.CaptureFixture[str]) -> None:
     small.deployed(resource=data(triggers_replace="a"))
     small.planned(resource=data(triggers_replace="b")).show()
     shown = capsys.readouterr().out
@@ -67,7 +67,7 @@ def test_what_forces_a_replacement_is_told(small: Small, capsys: pytest.CaptureF
     assert 'triggers_replace: "a" -> "b"   # forces replacement' in shown
 
 
-def test_what_is_no_longer_described_is_told(small: Small, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_longer_described_is_reported(small: Small, capsys: pytest.CaptureFixture[str]) -> None:
     small.deployed(resource=data(input="a"))
     small.planned().show()
     assert "  delete: terraform_data.one (it is no longer in the configuration)" in capsys.readouterr().out
@@ -79,10 +79,10 @@ def test_a_plan_without_changes_is_empty(small: Small) -> None:
     assert not small.planned(resource=data(input="a"), output={"o": {"value": "y"}}).empty
 
 
-def test_an_error_is_told_as_terraform_tells_it(small: Small) -> None:
+def test_an_error_is_printed_as_terraform_prints_it(small: Small) -> None:
     small.deployed(resource=data(lifecycle={"prevent_destroy": True}, triggers_replace="a"))
-    with pytest.raises(PlanFailed, match=r"small: Terraform could not plan") as told:
+    with pytest.raises(PlanFailed, match=r"small: Terraform could not plan") as failure:
         small.planned(resource=data(lifecycle={"prevent_destroy": True}, triggers_replace="b"))
-    assert "Resource terraform_data.one has lifecycle.prevent_destroy set" in " ".join(told.value.output.split())
+    assert "Resource terraform_data.one has lifecycle.prevent_destroy set" in " ".join(failure.value.output.split())
     with pytest.raises(PlanFailed, match="No argument or block type is named"):
         small.planned(resource={"terraform_data": {"one": {"nonsense": 1}}})

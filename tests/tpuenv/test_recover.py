@@ -27,7 +27,7 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
 
 
 @pytest.mark.parametrize(("new_bucket", "made"), [(False, False), (True, True)])
-def test_with_yes_a_state_bucket_is_made_anew_only_if_that_is_said(
+def test_with_yes_a_state_bucket_is_replaced_only_if_that_is_said(
     ground: Ground, capsys: pytest.CaptureFixture[str], new_bucket: bool, made: bool
 ) -> None:
     ground.cloud.delete(BUCKET, STATES)
@@ -47,13 +47,13 @@ def test_after_a_recovery_a_deploy_goes_through_the_pipeline_if_there_is_one(
 ) -> None:
     text = (Path(__file__).parent.parent / "cases" / "pipeline.env").read_text(encoding="utf-8")
     (ground.folder / "vars.env").write_text(text)
-    wanted = environment.load(ground.folder / "vars.env", {"TF_STATE_BUCKET": STATES})
+    configured = environment.load(ground.folder / "vars.env", {"TF_STATE_BUCKET": STATES})
     dialog = Dialog(answer=lambda _: True, unattended=True)
-    assert Recovery(environment=wanted, clients=ground.clients, stacks=[], dialog=dialog, dry_run=False).run() == 0
+    assert Recovery(environment=configured, clients=ground.clients, stacks=[], dialog=dialog, dry_run=False).run() == 0
     said = capsys.readouterr().out
-    run = f"gcloud builds triggers run {wanted.names.trigger('deploy')} --region="
+    run = f"gcloud builds triggers run {configured.names.trigger('deploy')} --region="
     assert run in said
-    assert f" --branch={wanted.settings.build_branch}\n" in said
+    assert f" --branch={configured.settings.build_branch}\n" in said
     assert "Next: tpuenv deploy" not in said
 
 
@@ -64,22 +64,26 @@ def test_without_a_terminal_nothing_is_done_unasked(ground: Ground, capsys: pyte
     assert ground.locked
 
 
-@pytest.mark.parametrize(("named", "found"), [([], 0), ([4], 1), ([1, 4], 2)])
-def test_what_has_its_id_from_the_server_is_found_by_its_name(ground: Ground, named: list[int], found: int) -> None:
+@pytest.mark.parametrize(("named", "matches"), [([], 0), ([4], 1), ([1, 4], 2)])
+def test_what_has_its_id_from_the_server_is_searched_by_its_name(
+    ground: Ground, named: list[int], matches: int
+) -> None:
     for number in range(1, 6):
         name = "tpu" if number in named else f"other-{number}"
         ground.cloud.put(BOARD, f"{BOARDS}/{number}", {"display_name": name})
     values = {"project": "some-project", "region": "us-central1", "display_name": "tpu"}
     objects: list[CloudObject] = []
-    unclear: dict[str, str] = {}
-    search_by_name(ground.clients, PlannedObject(address="x.y", type_=BOARD, values=values), objects, unclear)
-    assert objects == ([CloudObject(address="x.y", id_=f"{BOARDS}/{named[0]}")] if found == 1 else [])
-    told = f"2 objects are named 'tpu': {BOARDS}/1, {BOARDS}/4." if found == 2 else ""
-    assert told in unclear.get("x.y", "")
-    assert bool(unclear) == (found == 2)
+    undecided: dict[str, str] = {}
+    search_by_name(ground.clients, PlannedObject(address="x.y", type_=BOARD, values=values), objects, undecided)
+    assert objects == ([CloudObject(address="x.y", id_=f"{BOARDS}/{named[0]}")] if matches == 1 else [])
+    message = f"2 objects are named 'tpu': {BOARDS}/1, {BOARDS}/4." if matches == 2 else ""
+    assert message in undecided.get("x.y", "")
+    assert bool(undecided) == (matches == 2)
 
 
-def test_whoever_meets_no_bucket_is_told_what_gives_it_back(ground: Ground, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_bucket_the_message_says_what_gives_it_back(
+    ground: Ground, capsys: pytest.CaptureFixture[str]
+) -> None:
     ground.cloud.delete(BUCKET, STATES)
     assert main(["state", "versions"]) == 1
     assert "`tpuenv recover` says how to restore it" in capsys.readouterr().err

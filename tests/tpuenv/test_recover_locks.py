@@ -1,4 +1,4 @@
-"""Locks in the state bucket: found, told from a later one, kept while their holder may be at work, and released."""
+"""Locks in the state bucket: read, kept while their holder may be at work, and released, but no later ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
         yield ground
 
 
-def test_the_locks_of_this_environment_are_found_and_no_others(ground: Ground) -> None:
+def test_the_locks_of_this_environment_are_read_and_no_others(ground: Ground) -> None:
     ground.lock()
     ground.lock(stack="queues/below")
     ground.write("deploy.lock", b'{"Who": "builder@worker", "Operation": "apply"}')
@@ -45,7 +45,7 @@ def test_the_locks_of_this_environment_are_found_and_no_others(ground: Ground) -
     assert (whole.is_younger(1), queues.is_younger(600)) == (True, False), "one that does not say when counts as new"
 
 
-def test_a_lock_that_was_taken_anew_meanwhile_is_not_released(ground: Ground) -> None:
+def test_a_lock_that_was_taken_again_meanwhile_is_not_released(ground: Ground) -> None:
     ground.lock()
     (first,) = locks.read_locks(ground.clients, ground.names)
     ground.lock("bob@elsewhere")

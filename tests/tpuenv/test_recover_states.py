@@ -1,4 +1,4 @@
-"""States in the bucket: seen, mended, put back; with Google's client, in a played Cloud Storage."""
+"""States in the bucket: seen, mended, put back; with Google's client, in a fake Cloud Storage."""
 
 from __future__ import annotations
 
@@ -106,13 +106,13 @@ def test_a_state_that_was_deleted_comes_back(ground: Ground) -> None:
     assert ground.live.addresses == ("t.x",)
 
 
-def test_an_empty_state_that_terraform_began_anew_gives_way_to_the_one_before(ground: Ground) -> None:
+def test_an_empty_state_that_terraform_began_again_gives_way_to_the_one_before(ground: Ground) -> None:
     ground.states(state(4, "x"), state(1, lineage="b"))
     assert ground.mend()
     assert ground.live == versions.State(lineage="a", serial=5, addresses=("t.x",))
 
 
-def test_a_state_begun_anew_with_the_guard_alone_gives_way_to_the_one_before(
+def test_a_state_begun_again_with_the_guard_alone_gives_way_to_the_one_before(
     ground: Ground, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ground.states(state(4, "guard", "x"), state(1, lineage="b"), state(2, "guard", lineage="b"))
@@ -122,7 +122,7 @@ def test_a_state_begun_anew_with_the_guard_alone_gives_way_to_the_one_before(
     assert ground.live == versions.State(lineage="a", serial=5, addresses=("terraform_data.guard", "t.x"))
 
 
-def test_a_state_begun_anew_that_owns_something_stays_and_the_one_before_is_told(
+def test_a_state_begun_again_that_owns_something_stays_and_the_one_before_is_reported(
     ground: Ground, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, *_ = ground.states(state(4, "x", "y"), state(1, lineage="b"), state(2, "guard", "y", lineage="b"))
@@ -132,7 +132,7 @@ def test_a_state_begun_anew_that_owns_something_stays_and_the_one_before_is_told
     assert f"from before Terraform began a new state, version {first} of " in capsys.readouterr().out
 
 
-def test_a_damaged_state_does_not_give_way_to_an_empty_one_begun_anew(ground: Ground) -> None:
+def test_a_damaged_state_does_not_give_way_to_an_empty_one_begun_again(ground: Ground) -> None:
     ground.states(state(4, "x"), state(1, lineage="b"), b"{")
     assert ground.mend()
     assert ground.live.addresses == ("t.x",)
@@ -144,7 +144,7 @@ def test_a_damaged_state_does_not_give_way_to_an_empty_one_begun_anew(ground: Gr
         [],
         [state(1, "guard", "x"), state(2, "guard")],
         [state(1, "x"), state(2)],  # after a destroy
-        [state(1, "x"), state(1, "y", lineage="b")],  # begun anew, and used
+        [state(1, "x"), state(1, "y", lineage="b")],  # begun again, and used
         [state(1, lineage="b"), state(1, "x")],
     ],
 )
@@ -166,7 +166,7 @@ def test_what_terraform_could_not_write_is_brought_in_once(ground: Ground) -> No
     assert len(ground.asked) == 1
 
 
-def test_what_terraform_could_not_write_is_brought_in_over_a_state_begun_anew(ground: Ground) -> None:
+def test_what_terraform_could_not_write_is_brought_in_over_a_state_begun_again(ground: Ground) -> None:
     ground.states(state(2, "x"), state(1, lineage="b"), state(2, "guard", lineage="b"))
     (ground.folder / "errored.tfstate").write_bytes(state(3, "x", "y"))
     assert ground.mend()
