@@ -21,7 +21,7 @@ _PACKAGES = {
 
 
 def lines() -> list[str]:
-    """One line each: "Kueue 0.19.2"."""
+    """A line for each of them: "Kueue 0.19.2"."""
     pinned = (project.ROOT / "stacks" / "platform.py").read_text(encoding="utf-8")
     return [
         f"tpuenv {_first(r'^version = .(.+).$', (project.ROOT / 'pyproject.toml').read_text(encoding='utf-8'))}",
@@ -34,9 +34,9 @@ def lines() -> list[str]:
 
 
 def _first(pattern: str, text: str) -> str:
-    """Read and not imported: the stacks take a second to load, and Python 3.10 has no reader of TOML."""
-    found = re.search(pattern, text, re.MULTILINE)
-    return found[1] if found else "unknown"
+    """The first group of the pattern. The stacks take a second to import, and Python 3.10 cannot read TOML."""
+    match = re.search(pattern, text, re.MULTILINE)
+    return match[1] if match else "unknown"
 
 
 def _installed(package: str) -> str:
@@ -47,7 +47,7 @@ def _installed(package: str) -> str:
 
 
 def _terraform() -> str:
-    """Terraform, or OpenTofu, as the commands call it."""
+    """The version of the Terraform, or OpenTofu, that the commands run."""
     try:
         answer = subprocess.run(
             [os.environ.get("TERRAFORM_BINARY_NAME") or "terraform", "version", "-json"],

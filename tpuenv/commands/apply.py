@@ -6,8 +6,6 @@ import signal
 import sys
 from pathlib import Path
 
-import click
-
 from environment import project
 from tpuenv.commands import options
 from tpuenv.commands.command import command
@@ -29,13 +27,10 @@ from tpuenv.terraform.stacks import PIPELINE, selected_stacks, synthesize
     "interrupted; 143 ended by SIGTERM.",
 )
 @options.stacks(f"all but {PIPELINE}")
-@click.option(
-    "--reviewed",
-    metavar="RECORDS",
-    required=True,
-    help="gs://BUCKET or the local folder that `tpuenv plan --record` wrote to",
+@options.value(
+    "--reviewed", "RECORDS", "gs://BUCKET or the local folder that `tpuenv plan --record` wrote to", required=True
 )
-@click.option("--ask", metavar="TRIGGER", help="the Cloud Build trigger whose next build is to be approved")
+@options.value("--ask", "TRIGGER", "the Cloud Build trigger whose next build is to be approved")
 @options.locks
 @options.output()
 def apply(

@@ -48,7 +48,7 @@ no rule asks about; the program itself.
     help="for manifests that name none; the team's if there is one",
 )
 def check(*, manifests: tuple[str, ...], namespace: str) -> int:
-    """The exit code: see the notes of the help."""
+    """Prints what is to be said of every document; the exit code, which the help explains."""
     environment = project.load_and_warn()
     read = [document for name in manifests for document in documents(name)]
     several_files = len({document.file for document in read}) > 1

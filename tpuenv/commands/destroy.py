@@ -31,7 +31,7 @@ from tpuenv.terraform.stacks import refuse_unknown, synthesize
 )
 @options.stacks("all of them")
 @options.auto_approve
-@click.option("--confirm", metavar="TEXT", help="for pipelines: RESOURCE_PREFIX, typed by a person")
+@options.value("--confirm", "TEXT", "for pipelines: RESOURCE_PREFIX, typed by a person")
 @click.option(
     "--foundation",
     type=click.Choice(["keep", "destroy"]),

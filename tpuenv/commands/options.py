@@ -47,7 +47,7 @@ def stacks(default: str) -> Callable[[F], F]:
 def output(when: str = "") -> Callable[[F], F]:
     """The folder of the synthesized stacks."""
     text = f"where to synthesize{when} (default: cdktf.out)"
-    return click.option("--output", type=click.Path(path_type=Path), default=OUTPUT, metavar="OUTPUT", help=text)
+    return value("--output", "OUTPUT", text, type=click.Path(path_type=Path), default=OUTPUT)
 
 
 def flag(name: str, text: str) -> Callable[[F], F]:
@@ -55,22 +55,17 @@ def flag(name: str, text: str) -> Callable[[F], F]:
     return click.option(name, is_flag=True, help=text)
 
 
+def value(name: str, metavar: str, text: str, **settings: Any) -> Callable[[F], F]:
+    """An option with a value; `settings` are click's own."""
+    return click.option(name, metavar=metavar, help=text, **settings)
+
+
 def locks(function: F) -> F:
     """--wait in seconds and --lock-timeout as Terraform reads it."""
-    lock_timeout = click.option(
-        "--lock-timeout",
-        type=duration,
-        default="10m",
-        metavar="TIME",
-        help="how long Terraform waits for the lock of a stack's state (default: 10m)",
-    )
-    wait = click.option(
-        "--wait",
-        type=seconds,
-        default="60m",
-        metavar="TIME",
-        help="how long to wait for another apply or destroy of this environment (default: 60m)",
-    )
+    wait_help = "how long to wait for another apply or destroy of this environment (default: 60m)"
+    wait = value("--wait", "TIME", wait_help, type=seconds, default="60m")
+    timeout_help = "how long Terraform waits for the lock of a stack's state (default: 10m)"
+    lock_timeout = value("--lock-timeout", "TIME", timeout_help, type=duration, default="10m")
     return wait(lock_timeout(function))
 
 
@@ -80,13 +75,8 @@ def rehearsal(function: F) -> F:
         "--yes-it-exists",
         "go on with a region, zone or GKE version that is not on Google's lists of September 2026",
     )
-    folder = click.option(
-        "--folder",
-        type=click.Path(path_type=Path),
-        default=FOLDER,
-        metavar="FOLDER",
-        help="where to work: new, empty or a rehearsal's (default: .venv/rehearsal)",
-    )
+    folder_help = "where to work: new, empty or a rehearsal's (default: .venv/rehearsal)"
+    folder = value("--folder", "FOLDER", folder_help, type=click.Path(path_type=Path), default=FOLDER)
     return exists(folder(function))
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import click
-
 from environment import Environment, project
 from tpuenv.commands import options
 from tpuenv.commands.command import command
@@ -31,15 +29,10 @@ from tpuenv.terraform.stacks import PIPELINE, Stack, selected_stacks, synthesize
     "something would change; 2 wrong settings or arguments.",
 )
 @options.stacks(f"all but {PIPELINE}")
-@click.option(
-    "--record",
-    "destination",
-    metavar="DESTINATION",
-    help="keep what was planned in gs://BUCKET or in a local folder",
-)
+@options.value("--record", "DESTINATION", "keep what was planned in gs://BUCKET or in a local folder")
 @options.flag("--expect-no-changes", "fail if anything would change: the drift check")
 @options.output()
-def plan(*, stacks: tuple[str, ...], destination: str | None, expect_no_changes: bool, output: Path) -> int:
+def plan(*, stacks: tuple[str, ...], record: str | None, expect_no_changes: bool, output: Path) -> int:
     """Plans each stack with Terraform and changes nothing: what would be created, changed, replaced or destroyed, with
     every value that changes. It reads the state without taking its lock. A stack that needs what an earlier one has
     not created yet is reported as not plannable until then; that is no failure. The pipeline stack is left out unless
@@ -47,7 +40,7 @@ def plan(*, stacks: tuple[str, ...], destination: str | None, expect_no_changes:
     """
     environment = project.load_for_google()
     login.require(environment.settings.project_id)
-    store = records.store(destination, environment) if destination else None
+    store = records.store(record, environment) if record else None
     synthesized = synthesize(output.absolute())
     key, commit = records.digest(synthesized), records.commit()
     plans, failed = [], []

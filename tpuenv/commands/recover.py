@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import click
-
 from environment import project
 from tpuenv.commands import options
 from tpuenv.commands.command import command
@@ -38,13 +36,13 @@ be done); 2 wrong settings or arguments; 130 interrupted.
 @options.stacks("all of them")
 @options.flag("--dry-run", "show what is wrong, and change nothing")
 @options.flag("--yes", "do not ask; what is doubtful is left alone")
-@click.option(
+@options.value(
     "--stale-after",
+    "TIME",
+    "with --yes, keep a younger lock of another machine whose holder cannot be checked: 90s, 10m, 1h; "
+    f"0m keeps none (default: {STALE_AFTER}, which no build outlives)",
     type=options.seconds,
     default=STALE_AFTER,
-    metavar="TIME",
-    help="with --yes, keep a younger lock of another machine whose holder cannot be checked: 90s, 10m, 1h; "
-    f"0m keeps none (default: {STALE_AFTER}, which no build outlives)",
 )
 @options.flag(
     "--new-bucket",

@@ -1,4 +1,4 @@
-"""Manifests from files, folders and standard input: every document, and what is wrong with those that are none."""
+"""Manifests from files, folders and standard input: every document, or why it cannot be read."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Document:
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that is there twice: of the two, YAML readers keep the last and say nothing."""
+    """Refuses a key that is there twice: PyYAML keeps the last one without a word."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
@@ -47,7 +47,10 @@ class _BadFile(ValueError):
 
 
 def documents(name: str) -> Iterator[Document]:
-    """All that a file, a folder's files or, for "-", standard input holds; of a List, what is in it."""
+    """Every document of a file, of a folder's files or, for "-", of standard input; of a List, its items.
+
+    `name` is the path. What cannot be read is a document with a problem; nothing is raised.
+    """
     if name != "-" and Path(name).is_dir():
         files = sorted(file for file in Path(name).iterdir() if file.suffix in _SUFFIXES and file.is_file())
         if not files:
@@ -63,7 +66,7 @@ def documents(name: str) -> Iterator[Document]:
     number = 0
     for line, chunk in _chunks(text):
         try:
-            found = [each for each in yaml.load_all(chunk, Loader=_Loader) if each is not None]
+            values = [value for value in yaml.load_all(chunk, Loader=_Loader) if value is not None]
         # What PyYAML itself raises where a tag does not fit its value: !!bool x, !!int "", !!timestamp foo.
         except (yaml.YAMLError, RecursionError, ValueError, AttributeError, LookupError) as error:
             mark = getattr(error, "problem_mark", None)
@@ -72,7 +75,7 @@ def documents(name: str) -> Iterator[Document]:
             what = "a value is not what its tag says" if tag else getattr(error, "problem", None) or str(error)[:100]
             yield Document(file=name, problem=f"is not YAML{where}: {what}")
         else:
-            for item in (item for each in found for item in _items(each)):
+            for item in (item for value in values for item in _items(value)):
                 number += 1
                 yield Document(file=name, number=number, value=item)
 
@@ -97,7 +100,7 @@ def _read(name: str) -> str:
 
 
 def _chunks(text: str) -> Iterator[tuple[int, str]]:
-    """Each document's text and the line it begins on, from 0, so that one that is not YAML hides no other."""
+    """The text of every document and the line it begins on, from 0, so that one that is not YAML hides no other."""
     starts = [match.start() for match in _START.finditer(text)]
     bounds = [0, *starts, len(text)]
     for start, end in pairwise(bounds):
@@ -107,7 +110,7 @@ def _chunks(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _items(document: object) -> list[object]:
-    """What is in a List, as `kubectl get -o yaml` writes it; anything else is itself."""
+    """The items of a List, as `kubectl get -o yaml` writes it; any other document is its own only item."""
     if isinstance(document, dict) and document.get("kind") == "List" and isinstance(document.get("items"), list):
         return list(document["items"])
     return [document]

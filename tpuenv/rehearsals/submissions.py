@@ -28,7 +28,7 @@ class _Round:
 
 
 def submit_workloads(parts: Parts, cluster: str) -> None:
-    """Submits manifest by manifest and group by group, and says what becomes of each; what fails is a problem.
+    """Submits manifest by manifest and group by group, and prints what becomes of it; what fails is a problem.
 
     The jobs of one round are deleted before the next, so that no manifest waits for another. Those of the last stay:
     destroying an environment while jobs run is part of a rehearsal.
@@ -37,19 +37,19 @@ def submit_workloads(parts: Parts, cluster: str) -> None:
 
     root = parts.world.output / "manifests"
     created: list[dict[str, Any]] = []
-    for each in _rounds(parts.environment, root):
+    for round_ in _rounds(parts.environment, root):
         delete(parts.world, cluster, created)
         created.clear()
-        parts.say(f"  {each.manifest} on pool group {each.group.name}")
+        parts.say(f"  {round_.manifest} on pool group {round_.group.name}")
         verdicts: dict[str, list[str]] = {}
-        for team, owned in each.teams.items():
-            file = root / team / each.group.name / each.manifest
-            verdict = _submit(parts, cluster, file, f"{team}: {each.manifest} on {each.group.name}", owned, created)
+        for team, owned in round_.teams.items():
+            file = root / team / round_.group.name / round_.manifest
+            verdict = _submit(parts, cluster, file, f"{team}: {round_.manifest} on {round_.group.name}", owned, created)
             if verdict:
                 verdicts.setdefault(verdict, []).append(team)
         for verdict, teams in verdicts.items():
             parts.say(f"    {', '.join(teams)}: {verdict}")
-        for team in each.without:
+        for team in round_.without:
             parts.say(f"    {team}: not submitted: it owns no slice of the group and can borrow none")
 
 
@@ -71,7 +71,7 @@ def _rounds(environment: Environment, root: Path) -> Iterator[_Round]:
 
 
 def _submit(parts: Parts, cluster: str, file: Path, what: str, owned: int, created: list[dict[str, Any]]) -> str:
-    """What becomes of each document of a manifest, but for problems, in lines. Adds to `created` what is created."""
+    """Submits the documents of a manifest; what became of them, without problems. Adds to `created` what it creates."""
     from rehearsal.jobs import submit
 
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""How printed lines suit their reader: 80 columns, and colour only where a terminal shows it."""
+"""Lines of 80 columns, and colours only where a terminal shows them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WIDTH = 80  # columns
 
 
 class Tone(Enum):
-    """What a colour says. The value is the parameter of the escape sequence (ECMA-48, SGR)."""
+    """The meaning of a colour. The value is the parameter of the escape sequence (ECMA-48, SGR)."""
 
     TITLE = "1"
     GOOD = "32"
@@ -21,12 +21,15 @@ class Tone(Enum):
 
 
 def is_moving(out: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether a line can be replaced by the next."""
+    """Whether it is a terminal on which a line can be redrawn."""
     return out.isatty() and environ.get("TERM") != "dumb"
 
 
 def is_coloured(out: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
-    """NO_COLOR (https://no-color.org) goes before FORCE_COLOR (https://force-color.org), where 0 means no."""
+    """Whether to print colours. NO_COLOR wins over FORCE_COLOR, where 0 means no.
+
+    https://no-color.org, https://force-color.org
+    """
     if environ.get("NO_COLOR"):
         return False
     forced = environ.get("FORCE_COLOR", "")
@@ -34,6 +37,7 @@ def is_coloured(out: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def painted(text: str, tone: Tone | None, *, coloured: bool) -> str:
+    """The text in the colour of its tone, if it has one and colours are on."""
     return f"\033[{tone.value}m{text}\033[0m" if tone and coloured else text
 
 

@@ -1,4 +1,4 @@
-"""Signs of life while something takes minutes: at a terminal a line that moves, in a log a line now and then."""
+"""Progress of what takes minutes: at a terminal one line that is redrawn, in a log a line every 30 seconds."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ _LOG_SECONDS = 30.0
 
 
 class Progress:
-    """Says what runs, how far it is, and for how many seconds. All lines that are printed meanwhile have to come
-    through `line`, which also works before and after.
+    """Shows what runs, how far it is, and for how many seconds. Other lines are printed through `line`, inside the
+    context and outside.
+
+    `every` is in seconds: how often it is shown.
     """
 
     def __init__(self, *, out: TextIO | None = None, every: float | None = None) -> None:
@@ -28,7 +30,7 @@ class Progress:
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._doing, self._detail, self._since, self._next = "", "", 0.0, 0.0  # seconds of the monotonic clock
-        self._shown = False  # whether the line that moves is on the screen
+        self._shown = False  # whether the line that is redrawn is on the screen
         self._thread = threading.Thread(target=self._tick, daemon=True)
 
     def __enter__(self) -> Progress:
@@ -43,7 +45,7 @@ class Progress:
         self.line()
 
     def doing(self, what: str, detail: str = "") -> None:
-        """From now on it is this that runs, "" for nothing; the seconds count from when `what` was first named."""
+        """Shows `what` from now on, "" for nothing; its seconds count from the first call with it."""
         with self._lock:
             if what != self._doing:
                 self._doing, self._since = what, time.monotonic()
@@ -54,7 +56,7 @@ class Progress:
                     self._show()
 
     def line(self, text: str | None = None, tone: Tone | None = None) -> None:
-        """Prints a line in place of the one that moves, if there is a text."""
+        """Clears the line that is redrawn, and prints a text in its place, if there is one."""
         with self._lock:
             if self._shown:
                 self._out.write(_CLEAR)
@@ -82,7 +84,7 @@ class Progress:
         self._out.flush()
 
     def _columns(self) -> int:
-        """A line that is wider than the terminal would go on in the next, and stay there."""
+        """The most columns of the line that is redrawn: a wrapped line could not be cleared."""
         try:
             return min(WIDTH, os.get_terminal_size(self._out.fileno()).columns or WIDTH)
         except (OSError, ValueError):
