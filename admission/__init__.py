@@ -2,9 +2,9 @@
 
 The rules are those of Kueue 0.19.2 (pkg/scheduler/flavorassigner, pkg/cache/scheduler, the classical preemption, and
 partial admission), what GKE asks of pods on TPU hosts, and before them those of the API server, of the webhooks of
-Kueue, of JobSet 0.12.0 and of KubeRay 1.7.0: `rulebook` holds them, docs/admission-rules.md lists them. Not looked
-at: other jobs that wait in the same queue, fair sharing, how Kueue schedules by topology, LimitRanges, how pods pack
-onto CPU nodes, and whether what a pod mounts or pulls exists.
+Kueue, of JobSet 0.12.0 and of KubeRay 1.7.0: `rulebook` holds them, docs/admission-rules.md lists them. Not
+checked: other jobs that wait in the same queue, fair sharing, how Kueue schedules by topology, LimitRanges, how pods
+pack onto CPU nodes, and whether what a pod mounts or pulls exists.
 
 Imports vocabulary/ alone. Knows no Environment.
 """

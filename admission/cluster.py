@@ -30,7 +30,7 @@ Amounts = dict[FlavorResource, Fraction]
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """A slice, as its flavor's labels and annotations tell it."""
+    """A slice, as its flavor's labels and annotations describe it."""
 
     accelerator: str
     topology: str
@@ -170,7 +170,7 @@ class Cluster:
         return max(ZERO, max(ZERO, quota.local - used) + shared)
 
     def potential(self, queue: str, key: FlavorResource) -> Fraction:
-        """The most this queue could ever have, with nobody else there (potentialAvailable)."""
+        """The most this queue could ever have, with no other job there (potentialAvailable)."""
         quota = self.quota(queue, key)
         if not self.cluster_queues[queue].cohort:
             return quota.nominal
@@ -191,7 +191,7 @@ class Cluster:
 
 
 def read_cluster(objects: Iterable[Mapping[str, Any]]) -> Cluster:
-    """The cluster that these objects make. Kinds that have no part in admission are passed over."""
+    """The cluster of these objects. Kinds that have no part in admission are ignored."""
     cluster = Cluster()
     admitted, nodes = [], []
     for each in objects:
@@ -243,8 +243,8 @@ def _flavor(name: str, whole: Field) -> Flavor:
 def _annotated(whole: Field, keys: Mapping[str, str]) -> dict[str, Fraction]:
     """Resource -> the quantity in the annotation with this key, where there is one."""
     annotations = whole.get("metadata", "annotations")
-    found = {resource: annotations.get(key).quantity() for resource, key in keys.items()}
-    return {resource: amount for resource, amount in found.items() if amount is not None}
+    amounts = {resource: annotations.get(key).quantity() for resource, key in keys.items()}
+    return {resource: amount for resource, amount in amounts.items() if amount is not None}
 
 
 def _cluster_queue(name: str, spec: Field) -> ClusterQueue:

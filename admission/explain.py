@@ -80,7 +80,7 @@ def _priority(cluster: Cluster, workload: Workload) -> tuple[int, list[Reason]]:
         never(
             "unknown-priority",
             PRIORITY_LABEL,
-            f"there is no WorkloadPriorityClass '{name}'; Kueue makes no Workload without it",
+            f"there is no WorkloadPriorityClass '{name}'; Kueue creates no Workload without it",
             f"use one of {known}",
         )
     ]
@@ -164,8 +164,8 @@ def _once_corrected(
         return []
     said = {(reason.code, reason.where) for reason in known}
     again = place(cluster, queue, pods, priority=priority).placed
-    found = [reason for each in again for reason in _pod_set_reasons(cluster, queue, each)]
-    return [each for each in found if each.verdict != Verdict.WAITS and (each.code, each.where) not in said]
+    reasons = [reason for each in again for reason in _pod_set_reasons(cluster, queue, each)]
+    return [each for each in reasons if each.verdict != Verdict.WAITS and (each.code, each.where) not in said]
 
 
 def _pod_set_notes(cluster: Cluster, queue: ClusterQueue, each: Placed) -> Iterator[str]:

@@ -26,10 +26,10 @@ class Field:
     path: str = ""
 
     def get(self, *keys: str) -> Field:
-        found = self
+        field = self
         for key in keys:
-            found = Field(found.mapping().get(key), f"{found.path}.{key}" if found.path else key)
-        return found
+            field = Field(field.mapping().get(key), f"{field.path}.{key}" if field.path else key)
+        return field
 
     def mapping(self) -> Mapping[str, Any]:
         if self.value is None:
@@ -162,7 +162,7 @@ class Workload:
 
     @property
     def job_specs(self) -> list[Field]:
-        """The spec of a Job, or of each that a JobSet makes."""
+        """The spec of a Job, or of each that a JobSet creates."""
         if self.kind == "Job":
             return [self.spec]
         return [job.get("template", "spec") for job in self.spec.get("replicatedJobs").items()]

@@ -31,6 +31,6 @@ RULES: tuple[Rule, ...] = tuple(
 
 
 def refusals(workload: Workload) -> Iterator[Reason]:
-    """Everything for which the workload would not be created, or nothing would be made of it."""
+    """Every reason for which the workload would not be created, or never start."""
     for rule in RULES:
         yield from rule.reasons(workload)

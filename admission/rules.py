@@ -1,6 +1,6 @@
 """A rule: what an API server, a webhook or a controller does not take, and where that is written.
 
-The rules are data so that a table can be made of them and each can be taken out, to see the test of it fail.
+The rules are data, so that docs/admission-rules.md can list them and a test can take out one at a time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PartCheck = Callable[[Any], Iterable[Finding]]
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """`code` is stable. `later`: what is accepted, and by whom nothing is made of it then."""
+    """`code` is stable. `later`: why the workload, though accepted, never starts; empty if it is refused."""
 
     code: str
     source: str
@@ -33,7 +33,10 @@ class Rule:
         return Verdict.NEVER if self.ending(kind) else Verdict.REFUSED
 
     def ending(self, kind: str) -> str:
-        """Of a plain Job the API server looks at everything; of the others their controllers meet it afterwards."""
+        """The end of the message for what is checked after creation, else empty.
+
+        The API server checks a plain Job whole; of the other kinds, controllers check that later.
+        """
         if not self.later or (self.later == PODS and kind == "Job"):
             return ""
         return f"; the {kind} is accepted, but {self.later}"
@@ -51,7 +54,7 @@ class Rule:
             )
 
 
-PODS = "no pod of these is ever made"
+PODS = "none of its pods is ever created"
 
 
 @dataclass(kw_only=True)

@@ -80,14 +80,14 @@ def _no_match(cluster: Cluster, pods: PodSet, attempts: list[Attempt]) -> Iterat
             "missing-toleration",
             pods.name,
             f"does not tolerate the taint {nearest.untolerated} of flavor {nearest.flavor}; GKE adds the toleration to "
-            "pods, but Kueue looks at the template",
+            "pods, but Kueue reads the template",
             f"add to its tolerations: {{key: {nearest.untolerated}, operator: Exists, effect: {effect}}}",
         )
 
 
-def _unlike(wanted: str | None, accelerator: str) -> float:
+def _unlike(requested: str | None, accelerator: str) -> float:
     """0 for the one that is asked for, or if none is; up to 1 for a name that has nothing of it."""
-    return 0.0 if wanted is None else 1 - SequenceMatcher(None, wanted, accelerator).ratio()
+    return 0.0 if requested is None else 1 - SequenceMatcher(None, requested, accelerator).ratio()
 
 
 def _too_big(cluster: Cluster, queue: ClusterQueue, pods: PodSet, matching: list[Attempt]) -> Iterator[Reason]:
@@ -104,13 +104,13 @@ def _too_big(cluster: Cluster, queue: ClusterQueue, pods: PodSet, matching: list
 
 def _beyond(cluster: Cluster, queue: ClusterQueue, pods: PodSet, attempt: Attempt, shortage: Shortage) -> Reason:
     limited = cluster.quota(queue.name, (attempt.flavor, shortage.resource)).borrowing_limit is not None
-    wanted, has = _in_slices(cluster, attempt, shortage, shortage.has)
+    requested, has = _in_slices(cluster, attempt, shortage, shortage.has)
     alone = limited or not queue.cohort
     most = f"ClusterQueue {queue.name} can have {has}" if alone else f"all teams together have {has}"
     return never(
         "too-many-slices" if shortage.resource == TPU else "too-big",
         pods.name,
-        f"all pods together ask for {wanted} of flavor {attempt.flavor}; {most}",
+        f"all pods together ask for {requested} of flavor {attempt.flavor}; {most}",
         f"ask for {has} or less" if shortage.has else "ask for another flavor",
     )
 
@@ -118,12 +118,12 @@ def _beyond(cluster: Cluster, queue: ClusterQueue, pods: PodSet, attempt: Attemp
 def _in_use(cluster: Cluster, queue: ClusterQueue, pods: PodSet, attempt: Attempt) -> Reason:
     shortage = next((each for each in attempt.shortages if each.resource == TPU), attempt.shortages[0])
     nominal = cluster.quota(queue.name, (attempt.flavor, shortage.resource)).nominal
-    wanted, own, free = _in_slices(cluster, attempt, shortage, nominal, shortage.has)
+    requested, own, free = _in_slices(cluster, attempt, shortage, nominal, shortage.has)
     return waits(
         "quota-in-use",
         pods.name,
-        f"asks for {wanted} of flavor {attempt.flavor}, more than this team's own {own}; {free} free now, the rest is "
-        "in use and may be borrowed when it is free",
+        f"asks for {requested} of flavor {attempt.flavor}, more than this team's own {own}; {free} free now, the rest "
+        "is in use and may be borrowed when it is free",
     )
 
 

@@ -189,23 +189,23 @@ def _resources(container: Field) -> Iterator[Finding]:
 @BOOK.rule("chips-limit", "ValidateContainerResourceRequirements", each=_containers)
 def _chips_limit(container: Field) -> Iterator[Finding]:
     requests, limits = (container.get("resources", key).quantities() for key in ("requests", "limits"))
-    for name, wanted in requests.items():
+    for name, requested in requests.items():
         limit = limits.get(name)
-        if "/" in name and limit != wanted:
+        if "/" in name and limit != requested:
             has = "no limit" if limit is None else f"a limit of {amount(name, limit)}"
-            what = f"requests {asked(name, wanted)} with {has}"
+            what = f"requests {asked(name, requested)} with {has}"
             thing = "chips are" if name == TPU else "it is"
             yield (
                 f"{container.path}.resources",
                 what,
-                f"set limits: {{{name}: {wanted}}} as well; {thing} never overcommitted",
+                f"set limits: {{{name}: {requested}}} as well; {thing} never overcommitted",
             )
 
 
 @BOOK.rule("request-over-limit", "ValidateContainerResourceRequirements", each=_containers)
 def _over_limit(container: Field) -> Iterator[Finding]:
     requests, limits = (container.get("resources", key).quantities() for key in ("requests", "limits"))
-    for name, wanted in requests.items():
-        if "/" not in name and name in limits and wanted > limits[name]:
-            what = f"requests {asked(name, wanted)}, over its limit of {amount(name, limits[name])}"
+    for name, requested in requests.items():
+        if "/" not in name and name in limits and requested > limits[name]:
+            what = f"requests {asked(name, requested)}, over its limit of {amount(name, limits[name])}"
             yield f"{container.path}.resources", what, "raise the limit"

@@ -13,7 +13,7 @@ from typing import Any
 
 
 def with_defaults(manifest: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """A copy with the defaults in it; whatever is malformed stays as it is."""
+    """A copy with the defaults in it; what is malformed stays as it is."""
     whole = copy.deepcopy(dict(manifest))
     spec = whole.get("spec")
     if kind == "JobSet" and isinstance(spec, dict):
@@ -38,11 +38,11 @@ def _default(holder: dict[str, Any], key: str, value: object) -> None:
 
 
 def _inner(holder: dict[str, Any], *keys: str) -> dict[str, Any]:
-    """The mapping at the end of the keys, or one that nobody sees where there is none."""
-    found: Any = holder
+    """The mapping at the end of the keys, or a new one where there is none."""
+    inner: Any = holder
     for key in keys:
-        found = found.get(key) if isinstance(found, dict) else None
-    return found if isinstance(found, dict) else {}
+        inner = inner.get(key) if isinstance(inner, dict) else None
+    return inner if isinstance(inner, dict) else {}
 
 
 def _mappings(items: object) -> Iterator[dict[str, Any]]:

@@ -54,15 +54,15 @@ class ObjectType:
 
 @cache
 def types() -> Mapping[str, ObjectType]:
-    found = {}
+    types_by_name = {}
     for line in _TABLE.read_text(encoding="utf-8").replace("\n  ", " ").strip().splitlines():
         name, _, fields = line.partition(": ")
         matches = [match for match in map(_FIELD.fullmatch, fields.split()) if match]
-        found[name] = ObjectType(
+        types_by_name[name] = ObjectType(
             fields={match[2]: _field_type(match[3], match[4] or "") for match in matches},
             required=tuple(match[2] for match in matches if match[1]),
         )
-    return found
+    return types_by_name
 
 
 def _field_type(notation: str, limits: str = "") -> FieldType:

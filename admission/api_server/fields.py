@@ -20,11 +20,11 @@ from vocabulary.quantity import NotAQuantity, parse
 _WHOLE = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 # Lists in which a Job may repeat what the schemas of JobSet and KubeRay forbid (Kubernetes 1.34, pkg/apis/core).
 _REPEATABLE_IN_A_JOB = ("env", "ports", "hostAliases", "imagePullSecrets")
-# The API server refuses these of a Job (pkg/apis/batch/validation, ValidateNonnegativeField). JobSet and KubeRay take
-# them, and neither Kueue nor the Job that is made of them does.
 # A Job is held against no schema; its validation asks for everything that schemas do but this (tried).
 _LEFT_OUT_OF_A_JOB = (("PodFailurePolicy", "rules"),)
 _OBJECTS_OF_TEXTS = ("preference", "podAffinityTerm")  # required, and nothing but texts and numbers is in them
+# The API server refuses negative ones in a Job (pkg/apis/batch/validation, ValidateNonnegativeField). JobSet and
+# KubeRay take them, and neither Kueue nor the Job that is created from them does.
 _NOT_NEGATIVE = {
     "JobSpec": (
         *("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "backoffLimitPerIndex"),
@@ -87,25 +87,25 @@ class _Walk:
         if not isinstance(value, Mapping):
             self._wrong(path, value, "a mapping")
             return None
-        found = {
+        values = {
             str(key): self._value(_given(each, each_is), each_is, path=f"{path}.{key}", above=above)
             for key, each in value.items()
         }
-        return {key: each for key, each in found.items() if each is not None}
+        return {key: each for key, each in values.items() if each is not None}
 
     def _list(self, value: object, kind: FieldType, *, path: str, above: tuple[str, ...]) -> list[Any] | None:
         if not isinstance(value, list):
             self._wrong(path, value, "a list")
             return None
         each_is = of_many(kind)
-        found = [
+        items = [
             self._value(_given(each, each_is), each_is, path=f"{path}[{index}]", above=above)
             for index, each in enumerate(value)
         ]
         if kind.range and not kind.range.holds(len(value)):
             self._refuse("out-of-range", path, f"has {len(value)} items", f"have {kind.range}")
-        self._differ(found, kind, path)
-        return [each for each in found if each is not None]
+        self._differ(items, kind, path)
+        return [each for each in items if each is not None]
 
     def _differ(self, items: list[Any], kind: FieldType, path: str) -> None:
         if not kind.keys or (self.kind == "Job" and path.rpartition(".")[2] in _REPEATABLE_IN_A_JOB):
@@ -170,14 +170,14 @@ class _Walk:
             self._refuse("negative", place, f"{value} is less than nothing", "set 0 or more", later=self.kind != "Job")
             clean[name] = None
 
-    def _wrong(self, path: str, value: object, wanted: str) -> None:
-        quote = "; put it in quotes" if wanted == "text" and isinstance(value, (bool, int, float)) else ""
-        what = _templated(f"{brief(value)} is not {wanted}", value)
-        self._refuse("wrong-type", path or "manifest", what, f"write {wanted}{quote}")
+    def _wrong(self, path: str, value: object, expected: str) -> None:
+        quote = "; put it in quotes" if expected == "text" and isinstance(value, (bool, int, float)) else ""
+        what = _templated(f"{brief(value)} is not {expected}", value)
+        self._refuse("wrong-type", path or "manifest", what, f"write {expected}{quote}")
 
     def _refuse(self, code: str, where: str, what: str, fix: str, *, later: bool = False) -> None:
         verdict = Verdict.NEVER if later else Verdict.REFUSED
-        what += f"; the {self.kind} is accepted, but nothing is ever made of it" if later else ""
+        what += f"; the {self.kind} is accepted, but never starts" if later else ""
         self.reasons.append(Reason(verdict=verdict, code=code, where=where, what=what, fix=fix))
 
 

@@ -1,4 +1,4 @@
-"""What the API server refuses of a Job (batch/v1, Kubernetes 1.34), and later of the Jobs that a JobSet makes."""
+"""What the API server refuses of a Job (batch/v1, Kubernetes 1.34), and later of the Jobs that a JobSet creates."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _completion_mode(spec: Field) -> Iterator[Finding]:
 
 @BOOK.rule("no-completions", "validateJobSpec", _JOBS, each=_specs)
 def _completions(spec: Field) -> Iterator[Finding]:
-    """Where neither is set, the API server sets both to 1 before it looks (SetDefaults_Job)."""
+    """Where neither is set, the API server sets both to 1 before it validates (SetDefaults_Job)."""
     parallelism = spec.get("parallelism")
     if _indexed(spec) and spec.get("completions").value is None and parallelism.value is not None:
         what = "an Indexed Job must say its completions"
@@ -157,12 +157,12 @@ def _success_rule(rule: Field, completions: int) -> Iterator[Finding]:
         yield rule.path, "must have succeededCount or succeededIndexes", "add one"
     most = completions
     if indexes.value is not None:
-        found = _indexes_of(indexes.text(), completions)
-        if found is None:
+        named = _indexes_of(indexes.text(), completions)
+        if named is None:
             fix = f"write numbers and ranges in order, such as 0,2-4, of 0 to {completions - 1}"
             yield indexes.path, f"{brief(indexes.text())} are no indexes of the Job", fix
         else:
-            most = found
+            most = named
     if not 0 <= count.number(0) <= most:
         yield count.path, f"{count.value} is not between 0 and {most}", "change it"
 
@@ -186,10 +186,10 @@ def _indexes_of(text: str, completions: int) -> int | None:
 def _selector(spec: Field) -> Iterator[Finding]:
     selector = spec.get("selector")
     if any(selector.mapping().values()) and not spec.get("manualSelector").flag():
-        yield selector.path, "the API server makes a Job's selector", "remove it"
+        yield selector.path, "the API server sets a Job's selector", "remove it"
         return
-    wanted, labels = selector.get("matchLabels").texts(), spec.get("template", "metadata", "labels").texts()
-    if selector.value is not None and not wanted.items() <= labels.items():
+    match_labels, labels = selector.get("matchLabels").texts(), spec.get("template", "metadata", "labels").texts()
+    if selector.value is not None and not match_labels.items() <= labels.items():
         yield selector.path, "does not match the labels of the pods", "remove it, and manualSelector"
     elif selector.value is None and spec.get("manualSelector").flag():
         yield spec.get("manualSelector").path, "needs a selector", "remove it"

@@ -30,7 +30,7 @@ def _no_name(workload: Workload) -> Iterator[Finding]:
         yield "metadata", "has neither a name nor a generateName", "give it a name"
 
 
-# JobSet looks at the names of the Jobs that it makes, which begin with its own.
+# JobSet checks the names of the Jobs that it creates, which begin with its own.
 @BOOK.rule("bad-name", "ValidateObjectMeta", ("Job", "RayJob", "RayCluster"))
 def _bad_name(workload: Workload) -> Iterator[Finding]:
     name = longest(workload.name)

@@ -1,7 +1,7 @@
-"""What the API server asks of every pod template: without it no pod is made, although Kueue admits the workload.
+"""What the API server asks of every pod template: without it no pod is created, although Kueue admits the workload.
 
-A Job is refused for it at once. A JobSet, RayJob or RayCluster is not: its controller fails to make the pods, or the
-Jobs, later, and only its events tell. Kubernetes 1.34, as far as people meet it.
+A Job is refused for it at once. A JobSet, RayJob or RayCluster is not: its controller fails to create the pods, or the
+Jobs, later, and only its events say so. Kubernetes 1.34, as far as people meet it.
 """
 
 from __future__ import annotations
@@ -101,16 +101,16 @@ def _weight(weight: Field) -> Iterator[Finding]:
 
 def _expression(expression: Field) -> Iterator[Finding]:
     operator, values, key = (expression.get(name) for name in ("operator", "values", "key"))
-    found = operator.text()
+    how = operator.text()
     known = (*_WITH_VALUES, *_WITHOUT_VALUES, *_WITH_A_NUMBER)
-    if operator.value is not None and found not in known:
-        yield operator.path, f"{brief(found)} is no operator", f"use {', '.join(known)}"
-    elif found in _WITH_VALUES and not values.items():
-        yield values.path, f"{found} needs values", "add some"
-    elif found in _WITHOUT_VALUES and values.items():
-        yield values.path, f"{found} takes no values", "remove them"
-    elif found in _WITH_A_NUMBER and len(values.items()) != 1:
-        yield values.path, f"{found} needs one value", "keep one"
+    if operator.value is not None and how not in known:
+        yield operator.path, f"{brief(how)} is no operator", f"use {', '.join(known)}"
+    elif how in _WITH_VALUES and not values.items():
+        yield values.path, f"{how} needs values", "add some"
+    elif how in _WITHOUT_VALUES and values.items():
+        yield values.path, f"{how} takes no values", "remove them"
+    elif how in _WITH_A_NUMBER and len(values.items()) != 1:
+        yield values.path, f"{how} needs one value", "keep one"
     if key.value is not None and not is_qualified_name(key.text()):
         yield key.path, f"{brief(key.text())} is not the key of a label", "correct it"
     for value in values.items():
@@ -190,7 +190,7 @@ def _volumes(pods: PodSet) -> Iterator[Finding]:
 
 
 @RuleBook(source="Kubernetes 1.34 plugin/pkg/admission/priority/admission.go", rules=BOOK.rules).rule(
-    "priority-number", "admitPod", later="no pod of these is made", each=templates
+    "priority-number", "admitPod", later="none of its pods is created", each=templates
 )
 def _priority_number(pods: PodSet) -> Iterator[Finding]:
     """Both come from the PriorityClass, and must be what it says; without one they are 0 and PreemptLowerPriority."""

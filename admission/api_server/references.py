@@ -1,4 +1,4 @@
-"""What pods need of the cluster before one is made: service accounts and priority classes."""
+"""What must exist in the cluster before a pod can be created: service accounts and priority classes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from admission.manifest import Workload
 from admission.result import Reason, never
 from vocabulary.keys import PRIORITY_LABEL, TEAM_ACCOUNT
 
-# Kubernetes makes these (pkg/apis/scheduling/types.go). GKE lets pods use them in namespaces with a quota for them, and
-# gives that to kube-system alone: elsewhere "insufficient quota to match these scopes" (openservicemesh/osm, 4408).
+# Kubernetes creates these (pkg/apis/scheduling/types.go). GKE lets pods use them in namespaces with a quota for them,
+# and gives that to kube-system alone: elsewhere "insufficient quota to match these scopes" (openservicemesh/osm, 4408).
 _CRITICAL = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
@@ -25,7 +25,7 @@ def account_reasons(cluster: Cluster, workload: Workload) -> Iterator[Reason]:
             yield never(
                 "unknown-service-account",
                 named.path,
-                f"namespace {workload.namespace} has no service account '{account}', so no pod is made",
+                f"namespace {workload.namespace} has no service account '{account}', so no pod is created",
                 use or f"use {' or '.join(sorted(known))}",
             )
 
@@ -39,15 +39,15 @@ def priority_class_reasons(cluster: Cluster, workload: Workload) -> Iterator[Rea
             yield never(
                 "critical-priority-class",
                 named.path,
-                f"GKE lets only pods in kube-system use '{name}', so no pod is made",
+                f"GKE lets only pods in kube-system use '{name}', so no pod is created",
                 f"remove it; Kueue's priority is the label {PRIORITY_LABEL}",
             )
         elif name and name not in cluster.pod_priorities:
             yield never(
                 "unknown-priority-class",
                 named.path,
-                f"no PriorityClass '{name}' comes with the environment, and without it Kueue makes no Workload, or no "
-                "pod is made",
+                f"no PriorityClass '{name}' comes with the environment, and without it Kueue creates no Workload, or "
+                "no pod is created",
                 f"remove it, or create the class first; Kueue's priority is the label {PRIORITY_LABEL}",
             )
 

@@ -1,4 +1,4 @@
-"""Pods without chips: they run in the CPU pool, whatever quota there is.
+"""Pods without chips: they run in the CPU pool, whatever the quota.
 
 The quota of cores and memory counts TPU hosts too, so that pods with chips may ask for both. So Kueue admits more pods
 without chips than the CPU pool has room for.
@@ -30,18 +30,18 @@ def cpu_pool_notes(cluster: Cluster, workload: Workload, plans: Sequence[PodSetP
     ]
     pools = [cluster.flavors[plan.flavor].pool for plan in bound if plan.flavor]
     for resource, has in pools[0].items() if pools else ():
-        wanted = _sum(plan.requests.get(resource, ZERO) for plan in bound)
+        asks = _sum(plan.requests.get(resource, ZERO) for plan in bound)
         in_use = _sum(each.without_chips.get(resource, ZERO) for each in cluster.admitted)
         free = max(ZERO, has - in_use)
         names = ", ".join(plan.name for plan in bound if plan.requests.get(resource))
-        if wanted > has:
+        if asks > has:
             yield (
-                f"{names}: {asked(resource, wanted)} together, and the CPU pool has {amount(resource, has)} for jobs, "
+                f"{names}: {asked(resource, asks)} together, and the CPU pool has {amount(resource, has)} for jobs, "
                 f"at its largest: {_WAITS}; ask for less, or raise CPU_MAX_NODES"
             )
-        elif wanted > free:
+        elif asks > free:
             yield (
-                f"{names}: {asked(resource, wanted)} together, and the CPU pool has {amount(resource, free)} free now: "
+                f"{names}: {asked(resource, asks)} together, and the CPU pool has {amount(resource, free)} free now: "
                 f"{_WAITS}, unless other jobs end before"
             )
 

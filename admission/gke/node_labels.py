@@ -46,7 +46,7 @@ def label_reasons(cluster: Cluster, queue: ClusterQueue, pods: PodSet, flavor: F
     yield never(
         "no-such-node",
         pods.name,
-        f"selects {_words(missing)}; Kueue does not look at {it} and gives the pods flavor {flavor.name}, no node "
+        f"selects {_words(missing)}; Kueue ignores {it} and gives the pods flavor {flavor.name}, no node "
         f"of which has {them}: they would wait for ever and hold their quota",
         _fix(cluster, queue, pods, flavor, missing, them),
     )
@@ -57,7 +57,7 @@ def label_notes(cluster: Cluster, pods: PodSet, flavor: Flavor) -> Iterator[str]
     missing = _missing(cluster, pods, flavor)
     if missing and not any(each.certain for each in missing):
         yield (
-            f"{pods.name}: selects {_words(missing)}, which Kueue does not look at; no node of flavor {flavor.name} is "
+            f"{pods.name}: selects {_words(missing)}, which Kueue ignores; no node of flavor {flavor.name} is "
             "known to have that, and where none has, the pods wait for ever and hold their quota"
         )
 

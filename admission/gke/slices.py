@@ -1,7 +1,7 @@
-"""What a TPU slice asks of the pods on it, and a node of every pod: what Kueue does not look at, and GKE insists on.
+"""What a TPU slice asks of the pods on it, and a node of every pod: what Kueue ignores, and GKE insists on.
 
 Facts: GKE, "About TPUs in GKE" and "Deploy TPU workloads in GKE Standard": pods ask for all chips of their host, a
-multi-host slice runs one pod on each host, its pods are indexed, and the node labels tell accelerator and topology.
+multi-host slice runs one pod on each host, its pods are indexed, and the node labels have accelerator and topology.
 """
 
 from __future__ import annotations
@@ -42,12 +42,13 @@ def problems(pods: PodSet, flavor: Flavor, others: Sequence[Flavor] = ()) -> Ite
         return
     nodes = "the CPU pool, where pods without chips run," if of_cpu_pool else f"flavor {flavor.name}"
     for resource in ("cpu", "memory"):
-        wanted, has = pods.requests.get(resource, ZERO), flavor.node.get(resource)
-        if has is not None and wanted > has:
+        requested, has = pods.requests.get(resource, ZERO), flavor.node.get(resource)
+        if has is not None and requested > has:
             yield never(
                 "node-too-small",
                 pods.name,
-                f"each pod asks for {asked(resource, wanted)}; a node of {nodes} has {amount(resource, has)} for pods",
+                f"each pod asks for {asked(resource, requested)}; a node of {nodes} has {amount(resource, has)} for "
+                "pods",
                 f"ask for {amount(resource, has)} or less",
             )
 
@@ -116,12 +117,12 @@ def _no_pool_group(pods: PodSet, flavor: Flavor, shape: Shape, others: Sequence[
 
 
 def _chips(pods: PodSet, shape: Shape) -> Iterator[Reason]:
-    wanted = pods.requests[TPU]
-    if wanted != shape.chips_per_host:
+    requested = pods.requests[TPU]
+    if requested != shape.chips_per_host:
         yield never(
             "chips-per-host",
             pods.name,
-            f"each pod asks for {asked(TPU, wanted)}; a host of {shape} has {shape.chips_per_host}, and a pod takes "
+            f"each pod asks for {asked(TPU, requested)}; a host of {shape} has {shape.chips_per_host}, and a pod takes "
             "all of them",
             f"set requests and limits of {TPU} to {shape.chips_per_host}",
         )

@@ -1,6 +1,6 @@
-"""What KubeRay makes no Ray cluster of: 1.7.0, its feature gates at their defaults. It accepts the object all the same.
+"""Which Ray clusters KubeRay 1.7.0 does not start, its feature gates at their defaults. It accepts them all the same.
 
-Its controllers look once the object is there and say so in events and, of a RayJob, in the status. Of the gates only
+Its controllers check an object once it exists, and report in events and, of a RayJob, in the status. Of the gates only
 RayJobDeletionPolicy matters here and is on; RayClusterHistoryServer, RayClusterMTLS, RayClusterNetworkPolicy and
 GCSFaultToleranceEmbeddedStorage are off.
 """
@@ -215,15 +215,15 @@ def _gates(workload: Workload) -> Iterator[Finding]:
 @BOOK.rule("ray-auth", "ValidateRayClusterSpec, ValidateRayJobSpec", RAY)
 def _auth(workload: Workload) -> Iterator[Finding]:
     options, version = workload.cluster_spec.get("authOptions"), workload.cluster_spec.get("rayVersion")
-    found = ray_version(version.text()) or ()
+    number = ray_version(version.text()) or ()
     by_kubernetes = options.get("enableK8sTokenAuth")
     if by_kubernetes.flag() and workload.kind == "RayJob":
         yield by_kubernetes.path, "a RayJob takes no tokens of Kubernetes", "remove it"
-    elif options.get("mode").text() == "token" and found < (2, 52):
+    elif options.get("mode").text() == "token" and number < (2, 52):
         yield options.path, f"tokens need rayVersion 2.52.0 or newer, not {brief(version.text())}", "set rayVersion"
     elif by_kubernetes.flag() and options.get("mode").text() != "token":
         yield by_kubernetes.path, "needs mode: token", "set it"
-    elif by_kubernetes.flag() and found < (2, 55):
+    elif by_kubernetes.flag() and number < (2, 55):
         yield by_kubernetes.path, f"needs rayVersion 2.55.0 or newer, not {brief(version.text())}", "set rayVersion"
     elif by_kubernetes.flag() and options.get("secretName").text():
         yield options.get("secretName").path, "cannot stand beside enableK8sTokenAuth", "remove one of the two"

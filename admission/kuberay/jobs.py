@@ -81,11 +81,11 @@ def _sidecar(workload: Workload) -> Iterator[Finding]:
 def _runtime_env(workload: Workload) -> Iterator[Finding]:
     text = workload.spec.get("runtimeEnvYAML")
     try:
-        found = yaml.safe_load(text.text())
+        parsed = yaml.safe_load(text.text())
     except (yaml.YAMLError, RecursionError, ValueError):
         yield text.path, "is not YAML", "correct it"
     else:
-        if found is not None and not isinstance(found, dict):
+        if parsed is not None and not isinstance(parsed, dict):
             yield text.path, "is not a mapping in YAML", "write working_dir:, pip: or the like"
 
 

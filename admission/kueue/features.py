@@ -1,4 +1,4 @@
-"""What a manifest asks of Kueue besides quota: a Workload made beforehand, a gate, another controller, fewer pods."""
+"""What a manifest asks of Kueue besides quota: an existing Workload, a gate, another controller, fewer pods."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def way_reasons(cluster: Cluster, workload: Workload) -> Iterator[Reason]:
         yield never(
             "no-prebuilt-workload",
             PREBUILT,
-            f"Kueue makes no Workload for it and waits for '{prebuilt}', which is not among the manifests",
+            f"Kueue creates no Workload for it and waits for '{prebuilt}', which is not among the manifests",
             "remove it, or create that Workload first",
         )
     gates = workload.annotations.get(GATED_BY_ANNOTATION, "").strip()
@@ -41,7 +41,7 @@ def way_reasons(cluster: Cluster, workload: Workload) -> Iterator[Reason]:
         yield never(
             "other-manager",
             manager.path,
-            f"leaves it to '{manager.text()}', which is not here, so no pod is made",
+            f"leaves it to '{manager.text()}', which is not here, so no pod is created",
             "remove it",
         )
 

@@ -18,7 +18,7 @@ class Mode(IntEnum):
     """How well a flavor suits, from worst to best."""
 
     NO_FIT = 0
-    NO_CANDIDATES = 1  # preemption would be allowed, but there is nobody to stop
+    NO_CANDIDATES = 1  # preemption would be allowed, but there is no job to stop
     PREEMPT = 2  # by stopping jobs of the same queue
     RECLAIM = 3  # by taking back what other queues borrow
     FIT = 4
@@ -46,7 +46,7 @@ class Fit:
 
 @dataclass(frozen=True, kw_only=True)
 class Shortage:
-    """One resource that a flavor does not have enough of. `ever`: not even with nobody else there."""
+    """One resource that a flavor does not have enough of. `ever`: not even with no other job there."""
 
     resource: str
     asked: Fraction  # with what earlier pod sets of the same workload ask of this flavor
@@ -56,7 +56,7 @@ class Shortage:
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """One flavor tried for one pod set. `mismatches` are label keys; with one, or a taint, no quota was looked at."""
+    """One flavor tried for one pod set. `mismatches` are label keys; with one, or a taint, no quota was compared."""
 
     flavor: str
     fit: Fit
@@ -191,7 +191,7 @@ def _try_next(fit: Fit, queue: ClusterQueue) -> bool:
 
 def untolerated_taint(pod_set: PodSet, flavor: Flavor, taints: Iterable[Field] | None = None) -> str:
     """The key of the first taint that keeps the pods away: of the flavor, or of `taints`, with what the template and
-    the flavor tolerate. Kueue looks at nothing else.
+    the flavor tolerate. Kueue compares nothing else.
     """
     tolerations = [*pod_set.spec.get("tolerations").items(), *flavor.tolerations]
     for taint in flavor.taints if taints is None else taints:
@@ -260,8 +260,8 @@ def selects(selector: Field, labels: Mapping[str, str]) -> bool:
     """A label selector: absent selects nothing, empty selects everything (metav1.LabelSelector)."""
     if selector.value is None:
         return False
-    wanted = selector.get("matchLabels").texts()
-    return all(labels.get(key) == value for key, value in wanted.items()) and all(
+    match_labels = selector.get("matchLabels").texts()
+    return all(labels.get(key) == value for key, value in match_labels.items()) and all(
         matches_expression(each, labels) for each in selector.get("matchExpressions").items()
     )
 

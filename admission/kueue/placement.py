@@ -22,7 +22,7 @@ class Placed:
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """All of them. `contested` is what is short, `stopped` whom Kueue stops for it; nobody may do."""
+    """All of them. `contested` is what is short, `stopped` the jobs that Kueue stops for it, perhaps none."""
 
     placed: tuple[Placed, ...]
     given: Amounts
@@ -53,12 +53,12 @@ def place(cluster: Cluster, queue: ClusterQueue, pod_sets: Sequence[PodSet], *, 
 def place_some(cluster: Cluster, queue: ClusterQueue, pods: PodSet, *, priority: int, fewest: int) -> Placement | None:
     """As many of a Job's pods as fit, if that is `fewest` or more (pkg/scheduler, PodSetReducer: the most that fit)."""
     low, high = fewest, pods.count - 1
-    found = None
+    best = None
     while low <= high:
         middle = (low + high + 1) // 2
         tried = place(cluster, queue, [replace(pods, pods_per_replica=middle)], priority=priority)
         if tried.fits:
-            found, low = tried, middle + 1
+            best, low = tried, middle + 1
         else:
             high = middle - 1
-    return found
+    return best

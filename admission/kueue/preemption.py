@@ -30,9 +30,9 @@ def targets(
     both = [True, False] if entitled else [False, True]
     for may_borrow in both if others and below else [True]:
         from_others = others if entitled or not may_borrow else []
-        found = _enough(cluster, queue, [*from_others, *own], requests, contested, may_borrow=may_borrow)
-        if found:
-            return found
+        stopped = _enough(cluster, queue, [*from_others, *own], requests, contested, may_borrow=may_borrow)
+        if stopped:
+            return stopped
     return ()
 
 

@@ -67,7 +67,7 @@ def _pod_sets(kind: str, whole: Field) -> Iterator[PodSet]:
 
 
 def _of_job(name: str, job: Field, *, replicas: int, indexed: bool, exclusive: bool = False) -> PodSet:
-    """Kueue counts min(parallelism, completions) pods; the API server makes parallelism 1 where it is not set."""
+    """Kueue counts min(parallelism, completions) pods; the API server sets parallelism to 1 where it is not set."""
     spec = job.get("spec")
     parallelism = spec.get("parallelism")
     completions = spec.get("completions").integer(-1)

@@ -49,9 +49,9 @@ def _annotated(workload: Workload) -> Iterator[_Annotated]:
 @BOOK.rule("several-topologies", "ValidateTASPodSetRequest", each=_annotated)
 def _one(annotated: _Annotated) -> Iterator[Finding]:
     _, place, texts = annotated
-    found = [key for key in (REQUIRED, PREFERRED, UNCONSTRAINED) if key in texts]
-    if len(found) > 1:
-        yield place.path, f"has {' and '.join(found)}", "keep one of them"
+    present = [key for key in (REQUIRED, PREFERRED, UNCONSTRAINED) if key in texts]
+    if len(present) > 1:
+        yield place.path, f"has {' and '.join(present)}", "keep one of them"
 
 
 @BOOK.rule("bad-topology", "ValidateTASPodSetRequest", each=_annotated)

@@ -1,7 +1,8 @@
-"""What Kueue's webhooks refuse of a new workload, and of the Workload it makes of it: 0.19.2, gates at their defaults.
+"""What Kueue 0.19.2 refuses of a new workload, and of the Workload that it creates for it: its webhooks and schema.
 
-Of what is on there, ElasticJobsViaWorkloadSlices, AdmissionGatedBy, PartialAdmission and WorkloadIdentifierAnnotations
-matter here. `manageJobsWithoutQueueName` is set, so that the webhooks look at Ray's kinds with or without a queue.
+Its feature gates are at their defaults: of those that are on, ElasticJobsViaWorkloadSlices, AdmissionGatedBy,
+PartialAdmission and WorkloadIdentifierAnnotations matter here. `manageJobsWithoutQueueName` is set, so that the
+webhooks check Ray's kinds with or without a queue.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _RAY_JOBS = RuleBook(source="Kueue 0.19.2 pkg/controller/jobs/rayjob/rayjob_webh
 _CLUSTERS = RuleBook(source="Kueue 0.19.2 pkg/controller/jobs/raycluster", rules=BOOK.rules)
 _WORKLOADS = RuleBook(
     source="Kueue 0.19.2 apis/kueue/v1beta2/workload_types.go",
-    later="Kueue can make no Workload of it and never starts it",
+    later="Kueue cannot create its Workload and never starts it",
     rules=BOOK.rules,
 )
 

@@ -18,8 +18,8 @@ _HEAD = """# The rules of `tpuenv check`
 
 What the API server, the webhooks of Kueue and JobSet, and KubeRay's controllers do not take of a new manifest, their
 feature gates at their defaults. Each rule has manifests in `tests/admission` that break it alone. *Refused*: it is not
-created. *Never starts*: it is created, and nothing is made of it; of a plain Job the API server looks at the pods at
-once. Written by `python -m tests.generate.admission_rules_table`.
+created. *Never starts*: it is created, and its pods never are; of a plain Job the API server checks the pods at once.
+Written by `python -m tests.generate.admission_rules_table`.
 
 Before the rules, fields are held against the schemas of Kubernetes 1.34, JobSet 0.12.0 and KubeRay 1.7.0, with what the
 mutating webhooks fill in: `unknown-field`, `missing-field`, `wrong-type`, `unknown-value`, `out-of-range`, `negative`,
@@ -34,11 +34,11 @@ LEFT_OUT = (
     (
         "JobSet, jobset_webhook.go, ValidateUpdate; Kueue, ValidateJobOnUpdate and each validateUpdate; CEL rules with "
         "oldSelf",
-        "they are about changes of what exists; `check` looks at new manifests",
+        "they are about changes of what exists; `check` reads new manifests",
     ),
     (
         "JobSet, validateVolumeClaimPolicies: a claim of that name that exists",
-        "what is in the cluster is not looked at",
+        "what is in the cluster is not checked",
     ),
     (
         "JobSet, ValidateCreate: backoffLimit, podReplacementPolicy and completions of InPlaceRestart; replicas over "

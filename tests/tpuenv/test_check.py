@@ -86,7 +86,7 @@ def test_a_team_s_namespace_has_two_service_accounts(
         ("topology.kubernetes.io/zone: us-east5-z", 1, "or remove it"),
         ("cloud.google.com/gke-nodepool: tpu-2", 1, "use tpu-0 or tpu-1"),
         ("cloud.google.com/gke-nodepool: tpu-1", 0, "would be admitted now"),
-        ("foo: bar", 0, "note: workers: selects foo: bar, which Kueue does not look at"),
+        ("foo: bar", 0, "note: workers: selects foo: bar, which Kueue ignores"),
     ],
 )
 def test_a_label_that_only_the_scheduler_looks_at_is_held_against_the_nodes_of_the_environment(
