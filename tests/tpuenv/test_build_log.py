@@ -1,4 +1,4 @@
-"""A build that failed is told by what went wrong in it, whatever was expected of it."""
+"""The cause of a failed build in one line of its log, whatever was expected of it."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ def test_the_cause_is_the_failed_step_s_own_words(said: str, words: str) -> None
     assert cause(ran(said)) == f"{WHY}: {words}"
 
 
-def test_a_build_that_said_nothing_is_told_by_how_it_ended() -> None:
+def test_a_build_without_a_log_has_its_status_as_the_cause() -> None:
     assert cause(ran("")) == WHY
     refused = Ran(build=BUILD, steps=(), why="plan.yaml:3: queueTtl: is not supported\nplan.yaml:4: more", log="")
     assert cause(refused) == "plan.yaml:3: queueTtl: is not supported plan.yaml:4: more"
 
 
-def test_what_was_expected_is_told_as_it_was_said() -> None:
+def test_an_expected_failure_is_the_last_line_with_it() -> None:
     assert last_line_with(ran(DIFFERS), "reviewed: nothing") == "a: reviewed: nothing, now: change"

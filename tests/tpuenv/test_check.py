@@ -198,7 +198,7 @@ def test_a_manifest_without_a_namespace_is_the_only_team_s(file: Path, capsys: p
         (b"a" * (5 << 20), "is larger than 4 MiB"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_told_in_one_line(
+def test_a_file_that_cannot_be_used_is_one_line_of_error(
     content: bytes, words: str, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file.write_bytes(content)
@@ -234,7 +234,7 @@ def test_a_workload_that_is_malformed_is_refused_with_the_rest_of_what_is_wrong(
     assert captured.err == ""
 
 
-def test_a_file_that_is_not_there_is_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_not_there_is_one_line_of_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _check(str(tmp_path / "gone.yaml")) == 2
     assert "there is no such file" in capsys.readouterr().err
     assert _check(str(tmp_path)) == 2
@@ -254,8 +254,8 @@ def test_several_files_are_one_after_the_other_each_with_its_name(
 ) -> None:
     names = ("jobset-two-slices", "rayjob-one-slice", "name-too-long")
     files = [tmp_path / f"{name}.yaml" for name in names]
-    for name, each in zip(names, files, strict=True):
-        each.write_text(_manifest(name), encoding="utf-8")
+    for name, path in zip(names, files, strict=True):
+        path.write_text(_manifest(name), encoding="utf-8")
     assert _check(*map(str, files[:2])) == 0
     first, second = capsys.readouterr().out.split("\n\n")
     assert first.startswith(f"{files[0]}: JobSet tpu-training/train: would be admitted now")
@@ -270,8 +270,8 @@ def test_a_folder_is_the_manifests_in_it_by_name(tmp_path: Path, capsys: pytest.
     (tmp_path / "c.json").write_text(json.dumps(yaml.safe_load(_manifest("job-cpu"))), encoding="utf-8")
     (tmp_path / "notes.txt").write_text("not YAML: [", encoding="utf-8")
     assert _check(str(tmp_path)) == 0
-    found = [line for line in capsys.readouterr().out.splitlines() if "would" in line]
-    assert [Path(line.partition(": ")[0]).name for line in found] == ["a.yaml", "b.yml", "c.json"]
+    lines = [line for line in capsys.readouterr().out.splitlines() if "would" in line]
+    assert [Path(line.partition(": ")[0]).name for line in lines] == ["a.yaml", "b.yml", "c.json"]
 
 
 def test_a_document_that_cannot_be_used_hides_no_other(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -326,7 +326,7 @@ def test_a_priority_class_beside_the_workload_is_there(file: Path, capsys: pytes
     assert "priority 9" in capsys.readouterr().out
 
 
-def test_two_namespaces_are_told(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_namespaces_are_refused(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(_manifest("job-cpu"), encoding="utf-8")
     assert _check(str(file), "-n", "other") == 2
     assert "is for namespace 'tpu-training', not 'other'" in capsys.readouterr().err

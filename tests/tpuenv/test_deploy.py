@@ -125,7 +125,7 @@ def test_an_error_at_the_end_of_a_long_output_is_explained(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "error"),
     [
         (["{queues,nosuch}"], "'{queues,nosuch}': name stacks, or use * and ?"),
         (["!(x)"], "'!(x)': name stacks, or use * and ?"),
@@ -138,14 +138,14 @@ def test_an_error_at_the_end_of_a_long_output_is_explained(
 )
 def test_destroy_takes_only_what_it_can_look_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-    arguments: list[str], told: str,
+    arguments: list[str], error: str,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("GOOGLE_CREDENTIALS", "{}")
     monkeypatch.setenv("PROJECT_ID", "some-project")
     further = arguments[arguments.index("--") + 1 :] if "--" in arguments else []
     stacks = arguments[: arguments.index("--")] if "--" in arguments else arguments
     assert main(["destroy", "--auto-approve", *stacks, "--", "--output", str(tmp_path), *further]) == 2
-    assert told in capsys.readouterr().err
+    assert error in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["bootstrap", "deploy", "destroy"])
@@ -169,7 +169,7 @@ def test_the_examples_project_is_good_enough_for_a_played_cloud(
     assert capfd.readouterr().out == "started\n"
 
 
-def test_without_a_terminal_it_wants_the_approval_beforehand(python: str) -> None:
+def test_without_a_terminal_it_needs_the_approval_beforehand(python: str) -> None:
     write_cdktf(python, "echo started")
     done = subprocess.run(
         as_program(python, "deploy"), cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True

@@ -34,9 +34,9 @@ def test_the_fleet_of_vars_env_is_printed_and_nothing_else(
 ) -> None:
     monkeypatch.setenv("MEMBERS", "a@b.com")
     assert main(["fleet"]) == 0
-    told = capsys.readouterr()
-    assert told.out == PRINTED
-    assert "TPU_TYPE= NUM_TPU_POOLS= NAMESPACE= MEMBERS= (empty)" in told.err
+    printed = capsys.readouterr()
+    assert printed.out == PRINTED
+    assert "TPU_TYPE= NUM_TPU_POOLS= NAMESPACE= MEMBERS= (empty)" in printed.err
 
 
 def test_it_can_be_written_where_there_is_none_and_replaces_no_file(
@@ -64,16 +64,16 @@ def test_with_a_fleet_file_it_prints_what_that_says(folder: Path, capsys: pytest
     empty_keys(folder)
     (folder / "fleet.yaml").write_text(one_group("type: v6e-16, slices: 1, capacity: on-demand, zone: us-east5-a"))
     assert main(["fleet"]) == 0
-    told = capsys.readouterr()
-    assert told.out == (
+    printed = capsys.readouterr()
+    assert printed.out == (
         "tpu_pools:\n  dev: {type: v6e-16, slices: 1, zone: us-east5-a}\nteams:\n  research: {share: 1}\n"
     )
-    assert told.err == "This is what fleet.yaml says.\n"
+    assert printed.err == "This is what fleet.yaml says.\n"
 
 
 def test_a_fleet_file_that_is_wrong_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     empty_keys(folder)
     (folder / "fleet.yaml").write_text("\n")
     assert main(["fleet"]) == 2
-    told = capsys.readouterr()
-    assert (told.out, told.err) == ("", "fleet.yaml:1: is empty; it should hold tpu_pools and teams\n")
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", "fleet.yaml:1: is empty; it should hold tpu_pools and teams\n")

@@ -50,7 +50,7 @@ def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.parametrize("command", ["rehearse", "bootstrap", "deploy", "destroy"])
-def test_wrong_settings_are_told_all_at_once_one_a_line(
+def test_wrong_settings_are_printed_all_at_once_one_a_line(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for key, value in {"PROJECT_ID": "my-project", "TPU_TYPE": "v6e-17", "NUM_TPU_POOLS": "-1"}.items():
@@ -169,21 +169,21 @@ def test_a_wrong_option_shows_the_usage_of_its_own_command(command: str, capsys:
     assert "Error: No such option '--no-such-option'" in shown.err
 
 
-def test_the_version_is_told_with_those_of_what_it_works_with(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_printed_with_those_of_what_it_works_with(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
-    told = dict(line.rsplit(" ", 1) for line in capsys.readouterr().out.splitlines())
-    assert f'version = "{told["tpuenv"]}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    versions = dict(line.rsplit(" ", 1) for line in capsys.readouterr().out.splitlines())
+    assert f'version = "{versions["tpuenv"]}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     pins = (ROOT / "requirements.in").read_text(encoding="utf-8")
-    assert f"cdktf=={told['cdktf']}\n" in pins
-    assert f"cdktf-cdktf-provider-google=={told['google bindings']}\n" in pins
+    assert f"cdktf=={versions['cdktf']}\n" in pins
+    assert f"cdktf-cdktf-provider-google=={versions['google bindings']}\n" in pins
     charts = (ROOT / "stacks" / "platform.py").read_text(encoding="utf-8")
-    assert f'KUEUE_VERSION = "{told["Kueue"]}"' in charts
-    assert f'JOBSET_VERSION = "{told["JobSet"]}"' in charts
-    assert re.fullmatch(r"\d+\.\d+\.\d+\S*", told["Terraform"])
-    assert told["Python"] == sys.version.split()[0]
+    assert f'KUEUE_VERSION = "{versions["Kueue"]}"' in charts
+    assert f'JOBSET_VERSION = "{versions["JobSet"]}"' in charts
+    assert re.fullmatch(r"\d+\.\d+\.\d+\S*", versions["Terraform"])
+    assert versions["Python"] == sys.version.split()[0]
 
 
-def test_the_version_is_told_without_a_terraform(
+def test_the_version_is_printed_without_a_terraform(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TERRAFORM_BINARY_NAME", "no-such-terraform")

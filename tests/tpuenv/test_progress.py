@@ -60,7 +60,7 @@ def narrow() -> Iterator[tuple[int, TextIO]]:
     os.close(ours)
 
 
-def test_in_a_log_a_step_that_takes_long_is_told_in_lines() -> None:
+def test_in_a_log_a_step_that_takes_long_is_shown_in_lines() -> None:
     out = Written()
     with Progress(out=out, every=TICK) as progress:
         progress.doing("test", "3 of 12")
@@ -70,7 +70,7 @@ def test_in_a_log_a_step_that_takes_long_is_told_in_lines() -> None:
     assert "\ndone\n" in out.getvalue()
 
 
-def test_in_a_log_what_is_soon_done_is_not_told() -> None:
+def test_in_a_log_what_is_soon_done_is_not_shown() -> None:
     out = Written()
     with Progress(out=out) as progress:
         for number in range(100):
@@ -127,7 +127,7 @@ def test_a_dumb_terminal_gets_lines(narrow: tuple[int, TextIO], monkeypatch: pyt
 
 
 @pytest.mark.parametrize("out", [Written(), Terminal()], ids=["log", "terminal"])
-def test_where_nothing_runs_nothing_is_told(out: Written) -> None:
+def test_where_nothing_runs_nothing_is_shown(out: Written) -> None:
     with Progress(out=out, every=TICK) as progress:
         progress.doing("first")
         progress.doing("")

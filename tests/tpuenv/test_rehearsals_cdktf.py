@@ -63,7 +63,7 @@ def test_it_is_known_how_far_terraform_is_and_what_it_makes(lines: int, expected
     assert stack_progress("a", "".join(APPLY.splitlines(keepends=True)[:lines])) == expected
 
 
-def test_warnings_are_told_in_a_line_with_what_they_are_about() -> None:
+def test_a_warning_is_one_line_with_its_address() -> None:
     stack = StackRun(name="platform", code=0, text=WARNING)
     assert stack.warnings == [
         "Kueue is installed before JobSet: its webhooks refuse JobSet's own jobs until they answer "
