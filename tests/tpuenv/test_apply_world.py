@@ -293,7 +293,7 @@ def test_what_a_lost_state_would_leave_behind_stops_a_destroy_before_it_begins(c
         cloud.world.cloud.delete_blob(STATES, f"tpu/{stack}/default.tfstate", keep_old=True)
     for whose in (("--confirm", "tpu"), ("clus*", "tpu-node-pools", "--auto-approve", "--", "--skip-provider-lock")):
         assert cloud("destroy", *whose, DELETION_PROTECTION="false") == 1
-        assert "nothing was destroyed, because what the states do not know would be left" in cloud.text
+        assert "nothing was destroyed, because it would leave what the states do not have" in cloud.text
         assert "In the cloud, but in no state: google_container_cluster.cluster" in cloud.text
         assert "In the cloud, but in no state: google_container_node_pool." in cloud.text
         assert "`tpuenv recover` corrects that; then destroy again." in cloud.text
