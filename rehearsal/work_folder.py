@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 # A file that says that a folder is a rehearsal's, and may be emptied for the next. Nothing else is called so.
 MARK = ".tpuenv-rehearsal"
@@ -42,6 +46,48 @@ def usable(folder: Path, *, ours: bool) -> Path:
     except OSError as error:
         raise cannot_be_used(folder, error) from error
     return path
+
+
+def lock(folder: Path) -> IO[str]:
+    """One rehearsal at a time in a folder. The lock ends with this process, or when the file is closed."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        held = folder.with_name(folder.name + ".lock").open("w")
+    except OSError as error:
+        raise cannot_be_used(folder, error) from error
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        held.close()
+        raise CannotStart(f"another rehearsal is running in {folder}; wait for it, or use --folder") from error
+    return held
+
+
+def empty(folder: Path, *, ours: bool, end: Callable[[], object]) -> None:
+    """Remove what an earlier rehearsal left, after `end` has ended its processes; raises CannotStart for a folder of
+    anything else.
+    """
+    mark = folder / MARK
+    try:
+        folder.mkdir(exist_ok=True)
+        usable(folder, ours=ours)
+        end()
+        # The mark is there first and stays: a rehearsal killed in between can be cleared away by the next.
+        mark.touch()
+        for path in folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            elif path != mark:
+                path.unlink()
+    except OSError as error:
+        raise cannot_be_used(folder, error) from error
+
+
+def check_temporary_folder() -> None:
+    """Python would take another place for temporary files; node, which cdktf and jsii run in, does not."""
+    folder = os.environ.get("TMPDIR")
+    if folder and not (os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)):
+        raise CannotStart(f"TMPDIR: '{folder}' is not a folder that can be written to; name another, or unset it")
 
 
 def cannot_be_used(folder: Path, error: OSError) -> CannotStart:

@@ -4,10 +4,8 @@ nothing else.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import shutil
 import subprocess
 import sys
 import urllib.parse
@@ -26,7 +24,8 @@ from rehearsal.google.cloud_storage_api import BUCKET
 from rehearsal.google.identity import TOKEN, token_of
 from rehearsal.google.locations import offer
 from rehearsal.google.project import create_project
-from rehearsal.work_folder import MARK, CannotStart, cannot_be_used, usable
+from rehearsal.terraform_program import find_terraform, write_scripts
+from rehearsal.work_folder import CannotStart, check_temporary_folder, empty, lock, usable
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -43,22 +42,6 @@ _PASSED = (
     "JSII_NODE",
     "JSII_RUNTIME_PACKAGE_CACHE_ROOT",
 )
-
-# cdktf 0.21 ends before it has printed everything that Terraform said, the error above all; so it is written down as
-# well. An interrupt comes to all of these processes: Terraform stops, and then the others report how it ended.
-_LOGGING = """#!/bin/sh
-case "$1" in apply|destroy) ;; *) exec {program} "$@" ;; esac
-log={logs}/$(basename "$PWD")
-rm -f "$log.code" "$log.code.part"
-trap : INT
-{{ trap : INT; {program} "$@"; printf %s $? > "$log.code.part"; }} 2>&1 | tee -i "$log"
-mv "$log.code.part" "$log.code"
-exit "$(cat "$log.code")"
-"""
-
-# Without a method of installation, Terraform can't get a provider from anywhere.
-_TERRAFORM_RC = "provider_installation {\n}\n"
-
 
 _ENVIRONMENT = "environment"
 
@@ -139,9 +122,10 @@ class World:
         return self.folder / "logs"
 
     def __enter__(self) -> World:
-        _check_temporary()
-        terraform = _terraform()
-        self._lock()
+        check_temporary_folder()
+        terraform = find_terraform()
+        self.folder = usable(self.folder, ours=self.ours)
+        self._held = lock(self.folder)
         try:
             self._prepare(terraform)
             self._bootstrap()
@@ -219,46 +203,11 @@ class World:
         path.write_text(_IF_IT_RUNS.format(server=self._server.pid) + exports)
         return path
 
-    def _lock(self) -> None:
-        """One rehearsal at a time in a folder. The lock goes with this process, however that dies."""
-        self.folder = usable(self.folder, ours=self.ours)
-        try:
-            self.folder.parent.mkdir(parents=True, exist_ok=True)
-            held = self.folder.with_name(self.folder.name + ".lock").open("w")
-        except OSError as error:
-            raise cannot_be_used(self.folder, error) from error
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            held.close()
-            raise CannotStart(f"another rehearsal is running in {self.folder}; wait for it, or use --folder") from error
-        self._held = held
-
-    def _empty(self) -> None:
-        """End and remove what an earlier rehearsal left; a folder of anything else is left alone."""
-        mark = self.folder / MARK
-        try:
-            self.folder.mkdir(exist_ok=True)
-            usable(self.folder, ours=self.ours)
-            processes.end(self.processes)
-            # The mark is there first and stays: a rehearsal killed in between can be cleared away by the next.
-            mark.touch()
-            for path in self.folder.iterdir():
-                if path.is_dir() and not path.is_symlink():
-                    shutil.rmtree(path)
-                elif path != mark:
-                    path.unlink()
-        except OSError as error:
-            raise cannot_be_used(self.folder, error) from error
-
     def _prepare(self, terraform: Path) -> None:
-        self._empty()
+        empty(self.folder, ours=self.ours, end=lambda: processes.end(self.processes))
         for folder in (self.folder / "home", self.output, self.processes, self.logs):
             folder.mkdir(parents=True)
-        (self.folder / "terraform.rc").write_text(_TERRAFORM_RC)
-        recording = self.folder / "terraform-recorded"
-        _script(recording, processes.recording(self.processes, terraform))
-        _script(self.terraform, _LOGGING.format(program=quote(str(recording)), logs=quote(str(self.logs))))
+        write_scripts(self.folder, terraform, logs=self.logs, notes=self.processes)
 
     def _bootstrap(self) -> None:
         cloud, project = self.cloud, self.project
@@ -295,48 +244,3 @@ class World:
         if not line:
             raise CannotStart(f"the rehearsal's server did not start: {log.read_text()}")
         self._announced = json.loads(line)
-
-
-def _script(path: Path, text: str) -> None:
-    path.write_text(text)
-    path.chmod(0o755)
-
-
-def _terraform() -> Path:
-    """The one that cdktf would take: TERRAFORM_BINARY_NAME, or `terraform` beside this Python or on the PATH."""
-    command = os.environ.get("TERRAFORM_BINARY_NAME") or "terraform"
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    program_path = shutil.which(command, path=path)
-    if program_path is None:
-        raise CannotStart(f"{command}: not found on the PATH; install Terraform 1.6 or later, or OpenTofu")
-    program = Path(program_path).absolute()
-    if not _speaks_terraform(program):
-        raise CannotStart(
-            f"TERRAFORM_BINARY_NAME: '{command}' is no Terraform: `{program} version -json` prints no version of it; "
-            "name another, or unset it"
-        )
-    return program
-
-
-def _speaks_terraform(program: Path) -> bool:
-    # A version manager's script may need all of the environment; what steers Terraform itself doesn't reach it later.
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TF_")}
-    try:
-        answer = subprocess.run(
-            [program, "version", "-json"],
-            env={**kept, "CHECKPOINT_DISABLE": "1"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=60,
-            check=True,
-        ).stdout
-        return "terraform_version" in json.loads(answer)
-    except (OSError, subprocess.SubprocessError, ValueError, TypeError):
-        return False
-
-
-def _check_temporary() -> None:
-    """Python would take another place for temporary files; node, which cdktf and jsii run in, does not."""
-    folder = os.environ.get("TMPDIR")
-    if folder and not (os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)):
-        raise CannotStart(f"TMPDIR: '{folder}' is not a folder that can be written to; name another, or unset it")

@@ -265,7 +265,7 @@ def test_a_folder_that_holds_one_of_the_rehearsals_names_is_left_alone(tmp_path:
     """As this checkout does."""
     (tmp_path / "precious" / beside).mkdir(parents=True)
     (tmp_path / "precious" / "thesis.txt").write_text("all of it")
-    with pytest.raises(CannotStart, match="holds files that no rehearsal made"), world_in(tmp_path / "precious"):
+    with pytest.raises(CannotStart, match="holds files that no rehearsal wrote"), world_in(tmp_path / "precious"):
         pass
     assert (tmp_path / "precious" / "thesis.txt").read_text() == "all of it"
     assert [path.name for path in tmp_path.iterdir()] == ["precious"]
@@ -275,7 +275,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "thesis.txt").write_text("all of it")
     with (
-        pytest.raises(CannotStart, match="holds files that no rehearsal made"),
+        pytest.raises(CannotStart, match="holds files that no rehearsal wrote"),
         world_in(tmp_path / "precious"),
     ):
         pass

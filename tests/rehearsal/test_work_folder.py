@@ -57,7 +57,7 @@ def test_new_empty_and_marked_folders_are_used(tmp_path: Path) -> None:
     (tmp_path / "w").mkdir()
     assert usable(tmp_path / "w", ours=False) == tmp_path / "w"
     (tmp_path / "w" / "cloud.db").touch()
-    assert "files that no rehearsal made" in refusal(tmp_path / "w")
+    assert "files that no rehearsal wrote" in refusal(tmp_path / "w")
     (tmp_path / "w" / MARK).touch()
     assert usable(tmp_path / "w", ours=False) == tmp_path / "w"
 
@@ -82,7 +82,7 @@ def test_a_marks_link_is_no_mark(tmp_path: Path) -> None:
     (tmp_path / "w").mkdir()
     (tmp_path / "mine").touch()
     (tmp_path / "w" / MARK).symlink_to(tmp_path / "mine")
-    assert "files that no rehearsal made" in refusal(tmp_path / "w")
+    assert "files that no rehearsal wrote" in refusal(tmp_path / "w")
 
 
 def test_a_file_is_told(tmp_path: Path) -> None:
