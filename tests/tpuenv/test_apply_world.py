@@ -190,7 +190,7 @@ def test_a_plan_that_does_more_than_was_reviewed_is_not_applied(cloud: Cloud) ->
     assert cloud.apply("foundation") == 1
     assert "foundation: not what was reviewed" in cloud.text
     assert "google_compute_network.network: reviewed: nothing, now: create" in cloud.text
-    assert f"Run `tpuenv plan --record {cloud.records}`, read what it says now" in cloud.text
+    assert f"Run `tpuenv plan --record {cloud.records}`, read the new plan" in cloud.text
     assert cloud.world.cloud.snapshot() == before
 
 
