@@ -43,7 +43,6 @@ PIPELINE = "pipeline"
 SANDBOX = "docs/from-the-sandbox.md"
 LONGEST_README = 12_000  # bytes
 DEFAULT = ROOT / "tests" / "cases" / "default.env"
-SNAPSHOT = "test_a_stack_is_what_was_reviewed[default-{stack}].json"
 
 
 def mentions(pattern: str) -> list[tuple[str, str]]:

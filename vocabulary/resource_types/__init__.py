@@ -126,8 +126,8 @@ class Facts:
     exists      Google's words where the name is taken, with {name} and {last}, its last part
     import_     the id that `terraform import` takes, by `fill`, where it is not `name`
     not_imported
-                why an object of this type is not looked for to be imported, and is nobody's to lose
-    listing     how to look for an object whose name has a {number}
+                why objects of this type are not imported, and are not counted as owned by a state
+    listing     how to list the objects whose names have a {number}
     """
 
     type_: str
@@ -195,7 +195,7 @@ def _record(class_: Any, given: dict[str, Any], **parts: Any) -> Any:
 
 
 def is_imported(type_: str) -> bool:
-    """Whether objects of the type are looked for in the cloud; True where nothing is known of it."""
+    """Whether objects of the type are searched for in the cloud and imported; True for a type without a file."""
     return not (is_described(type_) and facts_of(type_).not_imported)
 
 
