@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal.cloud import Cloud, Object
-from rehearsal.google.gke import CLUSTER, POOL
+from rehearsal.google.gke import POOL
+from rehearsal.google.network import CLUSTER
 from rehearsal.kubernetes.api import Api
 from rehearsal.world import World
 from tests.change_cases import Described

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from rehearsal.cloud import Cloud
-from rehearsal.terraform.failures import KIND, NAME, REFUSE, SILENT
+from rehearsal.terraform.failures import KIND, NAME
+from rehearsal.terraform.failures import REFUSE as REFUSE
+from rehearsal.terraform.failures import SILENT as SILENT
 
 
 def turn_on(cloud: Cloud, mode: str, *, after: int, types: str = ".*") -> None:

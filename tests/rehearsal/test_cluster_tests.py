@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rehearsal.google.gke import CLUSTER
+from rehearsal.google.network import CLUSTER
 from rehearsal.kubernetes.server import PREFIX
 from tests.cluster.api import ApiServer, Object, Refused
 from tests.cluster.ground import CannotUse, can_run_pods, reached, refuse_a_cluster_in_use, what_is_ours

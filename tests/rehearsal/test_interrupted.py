@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from rehearsal import processes
-from rehearsal.google.gke import CLUSTER
+from rehearsal.google.network import CLUSTER
 from rehearsal.kubernetes.api import Api
 from tests.loading import loaded
 from tests.rehearsal import failures

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rehearsal.google.gke import CLUSTER
+from rehearsal.google.network import CLUSTER
 from rehearsal.http_server import Request
 from rehearsal.kubernetes.server import PREFIX, serve
 from tests.rehearsal.fake import FakeCloud

@@ -86,9 +86,9 @@ class Deployments:
         while self.builds.waiting():
             self.saved.append(self.save())
             self.count(reset=True)
-            self.builds.tell = self._note
+            self.builds.log_line = self._note
             assert self.next_build().status == "SUCCESS"
-        self.builds.tell = lambda _: None
+        self.builds.log_line = lambda _: None
         self.final = self.cloud()
 
     def _note(self, line: str) -> None:

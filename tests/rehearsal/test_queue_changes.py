@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 import environment
-from rehearsal.google.gke import CLUSTER
+from rehearsal.google.network import CLUSTER
 from rehearsal.kubernetes.api import Api
 from rehearsal.world import ROOT
 from tests.rehearsal.conftest import FLEET

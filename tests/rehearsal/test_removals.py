@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 import environment
-from rehearsal.google.gke import CLUSTER
+from rehearsal.google.network import CLUSTER
 from rehearsal.kubernetes import webhooks
 from rehearsal.kubernetes.api import Api
 from rehearsal.terraform.resource_type import Refusal

@@ -174,7 +174,7 @@ def test_the_server_and_all_that_is_at_work_end_when_their_parent_is_killed(tmp_
 
 
 def source(environment: Path) -> subprocess.CompletedProcess[str]:
-    """In a shell of its own, which tells then whether Terraform would meet the played cloud."""
+    """In a shell of its own, which tells then whether Terraform would meet the fake cloud."""
     script = f". {quote(str(environment))} && echo fine; echo [$TF_INPUT]"
     settings = {"PATH": os.defpath}
     return subprocess.run(["sh", "-c", script], env=settings, capture_output=True, text=True, check=False)
