@@ -26,8 +26,9 @@ from environment.members import Member, MemberKind
 from environment.name_limits import name_problems
 from environment.names import Names
 from environment.problems import Problem, Refused
+from environment.settings.checks import conflicts, settings_warnings
 from environment.settings.file import read_vars_file
-from environment.settings.model import KEYS, Settings, conflicts, read_settings, settings_warnings
+from environment.settings.model import KEYS, Settings, read_settings
 from environment.settings.near_keys import near_key_warnings
 
 __all__ = [

@@ -46,7 +46,7 @@ from constructs import Construct
 
 from environment import Environment
 from environment.addresses import MAX_PODS_CPU
-from environment.cpu import cpu_machine_type
+from environment.cpu_machine_types import cpu_machine_type
 from stacks.base import EnvironmentStack
 from stacks.nodes import NODE_LABELS, OAUTH_SCOPES, node_config
 from vocabulary.keys import CPU_GROUP

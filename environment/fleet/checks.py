@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from environment.capacity import CLUSTER_PODS_CPU, CLUSTER_PODS_GIB, node_capacity
-from environment.cpu import cpu_machine_type
+from environment.cpu_machine_types import cpu_machine_type
 from environment.fleet.model import Fleet
 from environment.members import MemberKind
+from environment.node_capacity import CLUSTER_PODS_CPU, CLUSTER_PODS_GIB, node_capacity
 from environment.problems import Problem
 from environment.settings.model import Settings
 from environment.settings.values import region_of

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from environment import Environment
-from environment.capacity import NodeCapacity
 from environment.fleet.model import PRIORITIES, CapacityMode, PoolGroup, Team
 from environment.fleet.quotas import lendable, slices_of_teams
-from environment.kubernetes.compute_quotas import COMPUTE, Quota, compute_quotas, cpu_node, cpu_pool, tpu_node
+from environment.kubernetes.cpu_memory_quotas import COMPUTE, Quota, compute_quotas, cpu_node, cpu_pool, tpu_node
 from environment.names import CPU_FLAVOR
+from environment.node_capacity import NodeCapacity
 from vocabulary.keys import (
     ACCELERATOR_LABEL,
     LOCAL_QUEUE,

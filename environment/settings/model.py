@@ -1,4 +1,4 @@
-"""vars.env -> Settings: every key, its default, and the settings that must fit each other."""
+"""vars.env -> Settings: every key, its default, and what its value may be."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from ipaddress import IPv4Network
 from typing import Any
 
@@ -20,10 +20,6 @@ from vocabulary.printable import quoted
 LONGEST_VALUE = 512
 _LONGEST_LIST = 32_768
 MOST_SLICES = 10_000  # of one pool group
-_TESTED_MINOR = 34  # Kueue 0.19.2 is supported and tested on Kubernetes 1.34 and later (its README)
-_SUPPORTED = timedelta(days=14 * 30.5)  # how long GKE supports a minor version; on EXTENDED up to 24 months
-_SUPPORTED_EXTENDED = timedelta(days=24 * 30.5)
-_EXCLUSION = ("MAINTENANCE_EXCLUSION_START", "MAINTENANCE_EXCLUSION_END")
 
 
 def _key(default: str, parse: Callable[[str], object]) -> dict[str, Any]:
@@ -174,96 +170,3 @@ def _not_a_setting(meant: str) -> str:
         if meant
         else "is not a setting; remove it (docs/settings.md lists the settings)"
     )
-
-
-def conflicts(settings: Settings) -> Iterator[Problem]:
-    """Settings that are right one by one and wrong together."""
-    if values.region_of(settings.zone) != settings.region:
-        yield Problem(
-            keys=("ZONE", "REGION"),
-            message=f"'{settings.zone}' is not in REGION '{settings.region}'; choose a zone of that region, or set "
-            f"REGION={values.region_of(settings.zone)}",
-        )
-    if settings.cpu_zone and values.region_of(settings.cpu_zone) != settings.region:
-        yield Problem(
-            keys=("CPU_ZONE", "REGION"),
-            message=f"'{settings.cpu_zone}' is not in REGION '{settings.region}'; choose a zone of that region, or "
-            "leave it empty",
-        )
-    if settings.cpu_min_nodes > settings.cpu_max_nodes:
-        yield Problem(
-            keys=("CPU_MIN_NODES", "CPU_MAX_NODES"),
-            message=f"'{settings.cpu_min_nodes}' is more than CPU_MAX_NODES '{settings.cpu_max_nodes}'; lower the one "
-            "or raise the other",
-        )
-    if settings.destroy_data and settings.deletion_protection:
-        yield Problem(
-            keys=("DESTROY_DATA", "DELETION_PROTECTION"),
-            message="'true' contradicts DELETION_PROTECTION 'true'; to destroy the environment with its data set "
-            "DELETION_PROTECTION=false, to keep it set DESTROY_DATA=false",
-        )
-    yield from _exclusion_conflicts(settings.maintenance_exclusion_start, settings.maintenance_exclusion_end)
-    if settings.build_repository:
-        yield from _pipeline_conflicts(settings)
-
-
-def _pipeline_conflicts(settings: Settings) -> Iterator[Problem]:
-    if not settings.builder_image:
-        yield Problem(
-            keys=("BUILDER_IMAGE", "BUILD_REPOSITORY"),
-            message="is empty while BUILD_REPOSITORY is set; build the image that the builds run in "
-            "(docs/pipeline.md, step 6) and write its name with its digest, or leave BUILD_REPOSITORY empty",
-        )
-    project = values.repository_parts(settings.build_repository)["project"]
-    if project.isdigit() and not settings.project_number:
-        yield Problem(
-            keys=("BUILD_REPOSITORY", "PROJECT_NUMBER", "PROJECT_ID"),
-            message=f"names its project by the number '{project}'; write projects/{settings.project_id}/... if that is "
-            "the number of PROJECT_ID, or set PROJECT_NUMBER to it",
-        )
-    elif project not in (settings.project_id, settings.project_number):
-        yield Problem(
-            keys=("BUILD_REPOSITORY", "PROJECT_ID"),
-            message=f"is connected to project '{project}', and triggers of PROJECT_ID '{settings.project_id}' cannot "
-            "use that; connect the repository in this project",
-        )
-
-
-def _exclusion_conflicts(start: datetime | None, end: datetime | None) -> Iterator[Problem]:
-    if (start is None) != (end is None):
-        present, missing = _EXCLUSION if start else reversed(_EXCLUSION)
-        yield Problem(keys=(missing, present), message=f"is empty while {present} is set; set both or none")
-    elif start and end and end <= start:
-        yield Problem(
-            keys=tuple(reversed(_EXCLUSION)),
-            message=f"'{end:%Y-%m-%dT%H:%M:%SZ}' is not after {_EXCLUSION[0]} '{start:%Y-%m-%dT%H:%M:%SZ}'; the end "
-            "must be the later one",
-        )
-
-
-def settings_warnings(settings: Settings, now: datetime) -> Iterator[Problem]:
-    """Settings that Google may refuse or that do nothing."""
-    start, end = settings.maintenance_exclusion_start, settings.maintenance_exclusion_end
-    if start and end and end <= now:
-        yield Problem(
-            keys=tuple(reversed(_EXCLUSION)),
-            message=f"'{end:%Y-%m-%dT%H:%M:%SZ}' is in the past, so the exclusion keeps no upgrade away",
-        )
-    supported = _SUPPORTED_EXTENDED if settings.release_channel == "EXTENDED" else _SUPPORTED
-    if end and end - now > supported:
-        yield Problem(
-            keys=tuple(reversed(_EXCLUSION)),
-            message=f"'{end:%Y-%m-%dT%H:%M:%SZ}' is more than {supported.days // 30} months away; GKE takes an "
-            "exclusion only up to the end of support of the cluster's minor version",
-        )
-    if settings.gke_auth_plugin and settings.build_repository:
-        yield Problem(
-            keys=("GKE_AUTH_PLUGIN", "BUILD_REPOSITORY"),
-            message="'true' stops the builds, whose image has no gke-gcloud-auth-plugin; keep it false in vars.env, "
-            "and set it in the shell of a person who deploys",
-        )
-    if settings.gke_version and int(settings.gke_version.split(".")[1]) < _TESTED_MINOR:
-        yield Problem(
-            keys=("GKE_VERSION",),
-            message=f"'{settings.gke_version}' is older than 1.{_TESTED_MINOR}, the oldest that Kueue is tested on",
-        )

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import datetime, timezone
 from ipaddress import IPv4Network
 
-from environment.cpu import cpu_machine_type
+from environment.cpu_machine_types import cpu_machine_type
 
 _REGION = "[a-z]+-[a-z]+[0-9]{1,2}"
 _ZONE = f"{_REGION}-(?:[a-z]|ai[0-9]{{1,2}}[a-z])"  # us-central1-ai1a is an AI zone

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from environment.cpu import UnknownCpuMachineType, cpu_machine_type
+from environment.cpu_machine_types import UnknownCpuMachineType, cpu_machine_type
 from tests.loading import loaded
 
 

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from environment import Environment, PoolGroup, Team
-from environment.capacity import CLUSTER_PODS_CPU, CLUSTER_PODS_GIB, allocatable_gib, node_capacity
 from environment.fleet.quotas import share_out
 from environment.kubernetes.queues import queue_objects
 from environment.names import CPU_FLAVOR
+from environment.node_capacity import CLUSTER_PODS_CPU, CLUSTER_PODS_GIB, allocatable_gib, node_capacity
 from environment.tpu import slice_for
 from tests.crd_schemas import errors_of, strict
 from tests.examples import examples

@@ -8,10 +8,10 @@ from fractions import Fraction
 from operator import attrgetter
 
 from environment import Environment
-from environment.capacity import CLUSTER_PODS_CPU, CLUSTER_PODS_GIB, NodeCapacity, node_capacity
-from environment.cpu import cpu_machine_type
+from environment.cpu_machine_types import cpu_machine_type
 from environment.fleet.model import PoolGroup, Team
 from environment.fleet.quotas import claims_of, lendable, share_out, slices_of_teams
+from environment.node_capacity import CLUSTER_PODS_CPU, CLUSTER_PODS_GIB, NodeCapacity, node_capacity
 from vocabulary.quantity import count, gibibytes
 
 Quota = Mapping[str, str]  # nominalQuota, borrowingLimit, lendingLimit -> canonical quantity
