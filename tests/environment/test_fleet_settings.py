@@ -87,7 +87,7 @@ def test_groups_are_members_where_gke_may_know_them() -> None:
 )
 def test_another_security_group_is_refused(group: str) -> None:
     (problem,) = refused_text(f"PROJECT_ID=my-project\nRBAC_SECURITY_GROUP={group}\n")
-    assert problem.startswith(f"RBAC_SECURITY_GROUP: '{group}' is not the group that GKE looks for")
+    assert problem.startswith(f"RBAC_SECURITY_GROUP: '{group}' is not the group that GKE uses")
 
 
 def test_ranges_must_hold_the_whole_fleet_with_every_autoscaled_group_at_its_largest() -> None:
