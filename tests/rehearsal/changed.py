@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rehearsal.cloud import Cloud, Object
+from rehearsal.cloud import Object
 from rehearsal.google.gke import POOL
 from rehearsal.google.network import CLUSTER
 from rehearsal.kubernetes.api import Api
 from rehearsal.world import World
 from tests.change_cases import Described
 from tests.rehearsal.deployed import submit, workloads
+from tests.rehearsal.saved import restore, save
 from tests.synthesis import STACKS
 
-_TABLES = ("objects", "counters", "blobs")
 _ACTIONS = {"create": "create", "update": "update", "replace": "replace", "delete": "destroy"}
 
 
@@ -49,7 +49,7 @@ class Deployed:
     applied: dict[str, bytes] = field(default_factory=dict)  # the JSON of the stacks that are deployed
 
     def __post_init__(self) -> None:
-        self._empty = _save(self.world.cloud, self.folder / "empty.db")
+        self._empty = save(self.world.cloud, self.folder / "empty.db")
 
     def output(self, described: Described) -> Path:
         """Its stacks and manifests."""
@@ -60,14 +60,14 @@ class Deployed:
     def begin(self, described: Described) -> None:
         """The environment is deployed, nothing else is, and every team has jobs on every slice that it may use."""
         if described.key in self.kept:
-            _restore(self.world.cloud, self.kept[described.key])
+            restore(self.world.cloud, self.kept[described.key])
             self.applied = {stack: self._json(described, stack) for stack in STACKS}
             return
-        _restore(self.world.cloud, self._empty)
+        restore(self.world.cloud, self._empty)
         self.applied = {}
         self.deploy(described)
         submit(self.api, self.output(described))
-        self.kept[described.key] = _save(self.world.cloud, self.folder / f"kept-{len(self.kept)}.db")
+        self.kept[described.key] = save(self.world.cloud, self.folder / f"kept-{len(self.kept)}.db")
 
     def deploy(self, described: Described) -> dict[str, Mapping[str, str]]:
         """Deploys the stacks whose JSON has changed, in their order. The actions by stack and address.
@@ -149,17 +149,3 @@ def _lines(said: str) -> list[dict[str, Any]]:
 
 def _backend(folder: Path) -> Any:
     return json.loads((folder / "cdk.tf.json").read_text(encoding="utf-8"))["terraform"]["backend"]
-
-
-def _save(cloud: Cloud, path: Path) -> Path:
-    cloud._connection.execute("VACUUM INTO ?", (str(path),))
-    return path
-
-
-def _restore(cloud: Cloud, path: Path) -> None:
-    cloud._connection.execute("ATTACH DATABASE ? AS kept", (str(path),))
-    with cloud.transaction():
-        for table in _TABLES:
-            cloud._connection.execute(f"DELETE FROM main.{table}")
-            cloud._connection.execute(f"INSERT INTO main.{table} SELECT * FROM kept.{table} ORDER BY rowid")
-    cloud._connection.execute("DETACH DATABASE kept")

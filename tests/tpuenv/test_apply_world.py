@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from rehearsal.cloudbuild.triggers import TRIGGER
 from rehearsal.world import ROOT, World
 from tests.loading import loaded
 from tests.rehearsal.deployed import world_of
+from tests.rehearsal.saved import restore, save
 
 pytestmark = pytest.mark.slow
 
@@ -69,13 +71,68 @@ class Cloud:
         return [name for name in names if name.endswith("lock")]
 
 
+@pytest.fixture(scope="module")
+def only(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    folder = tmp_path_factory.mktemp("apply")
+    (folder / "vars.env").write_text("PROJECT_ID=my-project\n")
+    with world_of(loaded(), folder / "world", TPUENV_FOLDER=str(folder)) as world:
+        yield Cloud(world=world, records=folder / "plans")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Saved:
+    """A fake cloud and the records of plans, as they were at one moment."""
+
+    cloud: Path
+    records: Path
+
+    @classmethod
+    def of(cls, cloud: Cloud, folder: Path) -> Saved:
+        shutil.copytree(cloud.records, folder / "records")
+        return cls(cloud=save(cloud.world.cloud, folder / "cloud.db"), records=folder / "records")
+
+    def restore(self, cloud: Cloud) -> Cloud:
+        restore(cloud.world.cloud, self.cloud)
+        for folder in (cloud.records, cloud.world.output):
+            shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(self.records, cloud.records)
+        return cloud
+
+
+@pytest.fixture(scope="module")
+def at_first(only: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Saved:
+    only.records.mkdir()
+    return Saved.of(only, tmp_path_factory.mktemp("at-first"))
+
+
+@pytest.fixture(scope="module")
+def with_plan(only: Cloud, at_first: Saved, tmp_path_factory: pytest.TempPathFactory) -> Saved:
+    assert at_first.restore(only).plan("foundation") == 0
+    return Saved.of(only, tmp_path_factory.mktemp("with-plan"))
+
+
+@pytest.fixture(scope="module")
+def with_foundation(only: Cloud, with_plan: Saved, tmp_path_factory: pytest.TempPathFactory) -> Saved:
+    assert with_plan.restore(only).apply("foundation") == 0
+    return Saved.of(only, tmp_path_factory.mktemp("with-foundation"))
+
+
 @pytest.fixture
-def cloud(tmp_path: Path) -> Iterator[Cloud]:
-    """Empty."""
-    (tmp_path / "vars.env").write_text("PROJECT_ID=my-project\n")
-    with world_of(loaded(), tmp_path / "world", TPUENV_FOLDER=str(tmp_path)) as world:
-        (tmp_path / "plans").mkdir()
-        yield Cloud(world=world, records=tmp_path / "plans")
+def cloud(only: Cloud, at_first: Saved) -> Cloud:
+    """Empty, and nothing is planned."""
+    return at_first.restore(only)
+
+
+@pytest.fixture
+def planned(only: Cloud, with_plan: Saved) -> Cloud:
+    """Empty; the plan of foundation is on record."""
+    return with_plan.restore(only)
+
+
+@pytest.fixture
+def applied(only: Cloud, with_foundation: Saved) -> Cloud:
+    """The foundation is applied as it was planned."""
+    return with_foundation.restore(only)
 
 
 def test_an_environment_is_deployed_as_reviewed_and_what_could_not_be_planned_waits_for_approval(cloud: Cloud) -> None:
@@ -125,50 +182,47 @@ def _network(cloud: Cloud) -> str:
     return str(network and network["routing_mode"])
 
 
-def test_what_was_put_back_and_changed_by_hand_once_more_is_asked_for_once_more(cloud: Cloud) -> None:
+def test_what_was_put_back_and_changed_by_hand_once_more_is_asked_for_once_more(applied: Cloud) -> None:
     """The plan is the recorded one, value for value, but that was applied."""
-    assert cloud.plan("foundation") == 0
-    assert cloud.apply("foundation") == 0
     for _ in range(2):
-        _somebody_changes_the_network(cloud)
-        assert cloud.apply("foundation") == 3
-        assert "foundation: not reviewed yet: the plan on record (commit" in cloud.text
-        assert ") was applied already, and this is another plan. The plan above is recorded now" in cloud.text
-        assert '      routing_mode: "GLOBAL" -> "REGIONAL"' in cloud.text
-        assert _network(cloud) == "GLOBAL"
-        assert cloud.apply("foundation") == 0
-        assert _network(cloud) == "REGIONAL"
+        _somebody_changes_the_network(applied)
+        assert applied.apply("foundation") == 3
+        assert "foundation: not reviewed yet: the plan on record (commit" in applied.text
+        assert ") was applied already, and this is another plan. The plan above is recorded now" in applied.text
+        assert '      routing_mode: "GLOBAL" -> "REGIONAL"' in applied.text
+        assert _network(applied) == "GLOBAL"
+        assert applied.apply("foundation") == 0
+        assert _network(applied) == "REGIONAL"
 
 
-def test_after_a_destroy_the_same_content_is_asked_for_again(cloud: Cloud) -> None:
-    assert cloud.plan("foundation") == 0
-    assert cloud.apply("foundation") == 0
-    assert cloud("destroy", "--confirm", "tpu", "--foundation", "destroy") == 0
-    assert cloud.apply("foundation") == 3
-    assert "was applied already, and this is another plan" in cloud.text
+def test_after_a_destroy_the_same_content_is_asked_for_again(applied: Cloud) -> None:
+    assert applied("destroy", "--confirm", "tpu", "--foundation", "destroy") == 0
+    assert applied.apply("foundation") == 3
+    assert "was applied already, and this is another plan" in applied.text
 
 
-def test_after_a_stop_the_rest_is_applied_but_not_what_was_changed_by_hand_meanwhile(cloud: Cloud) -> None:
-    assert cloud.plan("foundation") == 0
-    running = cloud.start("apply", "foundation", "--reviewed", str(cloud.records), TF_CLI_ARGS_apply="-parallelism=1")
+def test_after_a_stop_the_rest_is_applied_but_not_what_was_changed_by_hand_meanwhile(planned: Cloud) -> None:
+    running = planned.start(
+        "apply", "foundation", "--reviewed", str(planned.records), TF_CLI_ARGS_apply="-parallelism=1"
+    )
     assert running.stdout is not None
     while "google_compute_network.network: Creation complete" not in running.stdout.readline():
         assert running.poll() is None
     os.kill(running.pid, signal.SIGTERM)
     running.communicate(timeout=300)
-    assert "tpu/foundation/unfinished" in [blob.name for blob in cloud.world.cloud.blobs(STATES)]
+    assert "tpu/foundation/unfinished" in [blob.name for blob in planned.world.cloud.blobs(STATES)]
 
-    _somebody_changes_the_network(cloud)
-    before = cloud.world.cloud.snapshot()
-    assert cloud.apply("foundation") == 3
-    assert "stopped before its end, and this is more than what is left of it:\n" in cloud.text
-    assert "  google_compute_network.network: reviewed: create, now: change\n" in cloud.text
-    assert cloud.world.cloud.snapshot() == before
+    _somebody_changes_the_network(planned)
+    before = planned.world.cloud.snapshot()
+    assert planned.apply("foundation") == 3
+    assert "stopped before its end, and this is more than what is left of it:\n" in planned.text
+    assert "  google_compute_network.network: reviewed: create, now: change\n" in planned.text
+    assert planned.world.cloud.snapshot() == before
 
-    _somebody_changes_the_network(cloud, mode="REGIONAL")
-    assert cloud.plan("foundation") == 0
-    assert cloud.apply("foundation") == 0
-    assert "tpu/foundation/unfinished" not in [blob.name for blob in cloud.world.cloud.blobs(STATES)]
+    _somebody_changes_the_network(planned, mode="REGIONAL")
+    assert planned.plan("foundation") == 0
+    assert planned.apply("foundation") == 0
+    assert "tpu/foundation/unfinished" not in [blob.name for blob in planned.world.cloud.blobs(STATES)]
 
 
 def test_the_same_content_planned_again_is_the_same_record_whatever_the_commit(cloud: Cloud) -> None:
@@ -180,25 +234,23 @@ def test_the_same_content_planned_again_is_the_same_record_whatever_the_commit(c
     assert json.loads(record.read_text()) == {**first, "commit": "b" * 40}
 
 
-def test_a_plan_that_does_more_than_was_reviewed_is_not_applied(cloud: Cloud) -> None:
-    assert cloud.plan("foundation") == 0
-    (path,) = cloud.records.rglob("*.json")
+def test_a_plan_that_does_more_than_was_reviewed_is_not_applied(planned: Cloud) -> None:
+    (path,) = planned.records.rglob("*.json")
     record = json.loads(path.read_text())
     record["resources"] = [each for each in record["resources"] if each["address"] != "google_compute_network.network"]
     path.write_text(json.dumps(record))
-    before = cloud.world.cloud.snapshot()
-    assert cloud.apply("foundation") == 1
-    assert "foundation: not what was reviewed" in cloud.text
-    assert "google_compute_network.network: reviewed: nothing, now: create" in cloud.text
-    assert f"Run `tpuenv plan --record {cloud.records}`, read the new plan" in cloud.text
-    assert cloud.world.cloud.snapshot() == before
+    before = planned.world.cloud.snapshot()
+    assert planned.apply("foundation") == 1
+    assert "foundation: not what was reviewed" in planned.text
+    assert "google_compute_network.network: reviewed: nothing, now: create" in planned.text
+    assert f"Run `tpuenv plan --record {planned.records}`, read the new plan" in planned.text
+    assert planned.world.cloud.snapshot() == before
 
 
-def test_what_nobody_planned_is_not_applied(cloud: Cloud) -> None:
-    assert cloud.plan("foundation") == 0
-    assert cloud.apply("foundation", TPU_TYPE="v6e-32") == 3
-    assert "foundation: not reviewed yet: there is no record of it" in cloud.text
-    assert cloud.world.cloud.find("google_compute_network") == []
+def test_what_nobody_planned_is_not_applied(planned: Cloud) -> None:
+    assert planned.apply("foundation", TPU_TYPE="v6e-32") == 3
+    assert "foundation: not reviewed yet: there is no record of it" in planned.text
+    assert planned.world.cloud.find("google_compute_network") == []
 
 
 def test_approval_is_asked_for_with_a_build_of_the_same_commit(cloud: Cloud) -> None:
@@ -217,16 +269,15 @@ def test_approval_is_asked_for_with_a_build_of_the_same_commit(cloud: Cloud) -> 
     assert len(builds.builds(cloud.world.cloud)) == 1
 
 
-def test_two_at_a_time_come_one_after_the_other(cloud: Cloud) -> None:
-    assert cloud.plan("foundation") == 0
-    both = [cloud.start("apply", "foundation", "--reviewed", str(cloud.records)) for _ in range(2)]
+def test_two_at_a_time_come_one_after_the_other(planned: Cloud) -> None:
+    both = [planned.start("apply", "foundation", "--reviewed", str(planned.records)) for _ in range(2)]
     texts = [each.communicate(timeout=300)[0] for each in both]
     assert [each.returncode for each in both] == [0, 0], texts
     assert sorted("Apply complete!" in text for text in texts) == [False, True]
     second = next(text for text in texts if "Apply complete!" not in text)
     assert "foundation: no changes" in second
     assert "the environment is held by" in second
-    assert cloud.locks == []
+    assert planned.locks == []
 
 
 def test_who_waits_too_long_is_reported_for_whom(cloud: Cloud) -> None:
@@ -240,10 +291,11 @@ def test_who_waits_too_long_is_reported_for_whom(cloud: Cloud) -> None:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_in_the_middle_leaves_no_lock_and_the_next_run_goes_on(
-    cloud: Cloud, number: signal.Signals, code: int
+    planned: Cloud, number: signal.Signals, code: int
 ) -> None:
-    assert cloud.plan("foundation") == 0
-    running = cloud.start("apply", "foundation", "--reviewed", str(cloud.records), TF_CLI_ARGS_apply="-parallelism=1")
+    running = planned.start(
+        "apply", "foundation", "--reviewed", str(planned.records), TF_CLI_ARGS_apply="-parallelism=1"
+    )
     assert running.stdout is not None
     while "Creation complete" not in running.stdout.readline():
         assert running.poll() is None
@@ -251,12 +303,12 @@ def test_a_signal_in_the_middle_leaves_no_lock_and_the_next_run_goes_on(
     rest = running.communicate(timeout=300)[0]
     assert running.returncode == code, rest
     assert "Interrupt received" in rest
-    assert cloud.locks == []
-    made = len(cloud.world.cloud.snapshot())
+    assert planned.locks == []
+    made = len(planned.world.cloud.snapshot())
 
-    assert cloud.apply("foundation") == 0
-    assert len(cloud.world.cloud.snapshot()) > made
-    assert cloud("plan", "foundation", "--expect-no-changes") == 0
+    assert planned.apply("foundation") == 0
+    assert len(planned.world.cloud.snapshot()) > made
+    assert planned("plan", "foundation", "--expect-no-changes") == 0
 
 
 def test_a_typed_confirmation_destroys_all_but_the_foundation(cloud: Cloud) -> None:
@@ -311,19 +363,20 @@ def test_what_a_lost_state_would_leave_behind_stops_a_destroy_before_it_begins(c
     assert cloud("destroy", "--confirm", "tpu") == 0
 
 
-def test_after_a_kill_the_next_run_stops_and_names_the_lock_and_what_nobody_owns(cloud: Cloud) -> None:
-    assert cloud.plan("foundation") == 0
-    running = cloud.start("apply", "foundation", "--reviewed", str(cloud.records), TF_CLI_ARGS_apply="-parallelism=1")
+def test_after_a_kill_the_next_run_stops_and_names_the_lock_and_what_nobody_owns(planned: Cloud) -> None:
+    running = planned.start(
+        "apply", "foundation", "--reviewed", str(planned.records), TF_CLI_ARGS_apply="-parallelism=1"
+    )
     assert running.stdout is not None
     while "google_compute_network.network: Creation complete" not in running.stdout.readline():
         assert running.poll() is None
-    (terraform,) = [pid for pid in processes.recorded(cloud.world.processes) if os.getsid(pid) == pid]
+    (terraform,) = [pid for pid in processes.recorded(planned.world.processes) if os.getsid(pid) == pid]
     for pid in (running.pid, terraform):
         os.kill(pid, signal.SIGKILL)
     running.communicate()
-    assert cloud.locks == ["tpu/deploy.lock", "tpu/foundation/default.tflock"]
+    assert planned.locks == ["tpu/deploy.lock", "tpu/foundation/default.tflock"]
 
-    assert cloud.apply("foundation", "--wait", "1s") == 1
-    assert "Locked: the environment is held by" in cloud.text
-    assert "the state of foundation is held by" in cloud.text
-    assert "tpu-network" in cloud.text
+    assert planned.apply("foundation", "--wait", "1s") == 1
+    assert "Locked: the environment is held by" in planned.text
+    assert "the state of foundation is held by" in planned.text
+    assert "tpu-network" in planned.text
