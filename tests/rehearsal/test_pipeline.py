@@ -10,9 +10,10 @@ import pytest
 
 import environment
 from environment import Environment, project
+from rehearsal.cloudbuild.config import read
 from tests import published
 from tpuenv.main import main
-from tpuenv.rehearsals.commit import commit_of, with_pipeline
+from tpuenv.rehearsals.commit import commit_of, with_pipeline, without_tests
 from tpuenv.rehearsals.pipeline import PipelineRehearsal
 from tpuenv.rehearsals.world import open_world
 
@@ -55,6 +56,16 @@ def test_a_fleet_is_committed_with_the_settings(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv(project.FOLDER, str(published.folder(tmp_path)))
     (tmp_path / "fleet.yaml").write_text("tpu_pools: {}\n")
     assert commit_of({})["fleet.yaml"] == "tpu_pools: {}\n"
+
+
+def test_only_the_step_of_the_tests_is_left_out_where_they_are_skipped(tmp_path: Path) -> None:
+    (path,) = without_tests()
+    (tmp_path / "plan.yaml").write_text(without_tests()[path], encoding="utf-8")
+    published, shorter = read(project.ROOT / path), read(tmp_path / "plan.yaml")
+    assert [step.id_ for step in published.steps] == ["test", "synth", "plan"]
+    assert [(step.id_, step.args, step.env) for step in shorter.steps] == [
+        (step.id_, step.args, step.env) for step in published.steps[1:]
+    ]
 
 
 def test_all_build_files_are_checked_before_anything_starts(

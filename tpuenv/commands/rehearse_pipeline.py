@@ -9,7 +9,7 @@ import environment
 from environment import project
 from tpuenv.commands import options
 from tpuenv.commands.command import command
-from tpuenv.rehearsals.commit import check_files, commit_of, with_pipeline
+from tpuenv.rehearsals.commit import check_files, commit_of, with_pipeline, without_tests
 from tpuenv.rehearsals.pipeline import PipelineRehearsal
 from tpuenv.rehearsals.world import environment_to_rehearse, open_world, overrides
 
@@ -23,8 +23,9 @@ from tpuenv.rehearsals.world import environment_to_rehearse, open_world, overrid
     "not run.",
 )
 @options.flag("--verbose", "print the whole logs of the builds")
+@options.flag("--skip-tests", "leave out the tests of the plan build, where they have just run")
 @options.rehearsal
-def rehearse_pipeline(*, verbose: bool, yes_it_exists: bool, folder: Path) -> int:
+def rehearse_pipeline(*, verbose: bool, skip_tests: bool, yes_it_exists: bool, folder: Path) -> int:
     """Does what Cloud Build does with this repository. A person deploys foundation and the pipeline; then the steps of
     cloudbuild/*.yaml run as local processes, started by the triggers that were deployed, with the rights of their
     service accounts: a pull request is planned, a push deployed after approvals; a change by hand after that is put
@@ -38,4 +39,5 @@ def rehearse_pipeline(*, verbose: bool, yes_it_exists: bool, folder: Path) -> in
     )
     check_files(rehearsed, settings)
     with open_world(rehearsed, folder, settings) as world:
-        return PipelineRehearsal(world, rehearsed, commit_of(settings), verbose=verbose).run()
+        commit = {**commit_of(settings), **(without_tests() if skip_tests else {})}
+        return PipelineRehearsal(world, rehearsed, commit, verbose=verbose).run()

@@ -7,6 +7,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+import yaml
+
 from environment import Environment, project
 from tpuenv.failure import Failed
 from tpuenv.terraform.stacks import PIPELINE, synthesize
@@ -45,3 +47,11 @@ def commit_of(settings: Mapping[str, str]) -> dict[str, str]:
         text = text[: old.start()] + line + text[old.end() :] if old else f"{text.rstrip()}\n{line}\n"
     fleet = folder / "fleet.yaml"
     return {"vars.env": text, **({"fleet.yaml": fleet.read_text(encoding="utf-8")} if fleet.exists() else {})}
+
+
+def without_tests() -> dict[str, str]:
+    """The file of the plan build without its step that runs the tests."""
+    path = "cloudbuild/plan.yaml"
+    build = yaml.safe_load((project.ROOT / path).read_text(encoding="utf-8"))
+    build["steps"] = [step for step in build["steps"] if step["id"] != "test"]
+    return {path: yaml.safe_dump(build, sort_keys=False)}
