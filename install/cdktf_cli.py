@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from install.packages import node_package
-from install.steps import CommandFailed, Layout, SetupError, content, run, write_program
+from install.steps import CommandFailed, Layout, SetupError, content, download, run, write_program
 
 # What npm says when no registry answers.
 UNREACHABLE = ("ENOTFOUND", "ECONNREFUSED", "ETIMEDOUT", "EAI_AGAIN", "ENETUNREACH", "ECONNRESET", "ENOTCACHED")
@@ -26,16 +26,14 @@ def install(layout: Layout) -> None:
     """Raises SetupError when the packages cannot be had, or the native part does not work on this platform."""
     for name in ("package.json", "package-lock.json"):
         shutil.copyfile(layout.root / name, layout.venv / name)
-    try:
-        run([layout.node, _npm(layout), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
-            layout=layout, cwd=layout.venv)  # fmt: skip
-    except CommandFailed as failed:
-        if any(sign in failed.output for sign in UNREACHABLE):
-            raise SetupError(
-                f"the CDKTF CLI cannot be downloaded: is there a network, and does npm reach its registry? "
-                f"(a first setup needs both; npm's own words are in {layout.log})"
-            ) from failed
-        raise
+    download(
+        [layout.node, _npm(layout), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
+        what="the CDKTF CLI",
+        server="npm's registry",
+        unreachable=UNREACHABLE,
+        layout=layout,
+        cwd=layout.venv,
+    )
     if not _terminal_works(layout):
         _build_terminal(layout)
 

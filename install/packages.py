@@ -8,7 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from install.steps import CommandFailed, Layout, Progress, SetupError, content, run
+from install.steps import Layout, Progress, SetupError, content, download, run
 
 # What pip says when no index answers, in the words of urllib3 and of pip itself.
 UNREACHABLE = (
@@ -38,16 +38,15 @@ def install(layout: Layout, progress: Progress) -> None:
     """
     _empty(layout.venv)
     run([_base_python(), "-m", "venv", layout.venv], layout=layout)
-    try:
-        run([*_pip(layout), "install", "--progress-bar=off", "--no-compile", "--require-hashes", "--only-binary=:all:",
-             "-r", layout.root / "requirements.txt"], layout=layout, on_line=Counter(layout, progress))  # fmt: skip
-    except CommandFailed as failed:
-        if any(sign in failed.output for sign in UNREACHABLE):
-            raise SetupError(
-                f"the Python packages cannot be downloaded: is there a network, and does pip reach its package index? "
-                f"(a first setup needs both; pip's own words are in {layout.log})"
-            ) from failed
-        raise
+    options = ("--progress-bar=off", "--no-compile", "--require-hashes", "--only-binary=:all:")
+    download(
+        [*_pip(layout), "install", *options, "-r", layout.root / "requirements.txt"],
+        what="the Python packages",
+        server="pip's package index",
+        unreachable=UNREACHABLE,
+        layout=layout,
+        on_line=Counter(layout, progress),
+    )
     progress.detail = "compiling"
     _compile(layout)
     _link_node(layout)

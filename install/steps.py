@@ -196,6 +196,28 @@ def run(
     return output
 
 
+def download(
+    command: Sequence[str | Path],
+    *,
+    what: str,
+    server: str,
+    unreachable: Sequence[str],
+    layout: Layout,
+    cwd: Path | None = None,
+    on_line: Callable[[str], None] = lambda line: None,
+) -> None:
+    """Runs pip or npm. Raises SetupError, which says so if one of the texts `unreachable` is in its output."""
+    try:
+        run(command, layout=layout, cwd=cwd, on_line=on_line)
+    except CommandFailed as failed:
+        if not any(text in failed.output for text in unreachable):
+            raise
+        raise SetupError(
+            f"{what} cannot be downloaded: is there a network, and is {server} reachable? (a first setup needs both; "
+            f"all output is in {layout.log})"
+        ) from failed
+
+
 class CommandFailed(SetupError):
     """A program that the setup ran has failed."""
 
