@@ -2,9 +2,13 @@
 
 The rules are those of Kueue 0.19.2 (pkg/scheduler/flavorassigner, pkg/cache/scheduler, the classical preemption, and
 partial admission), what GKE asks of pods on TPU hosts, and before them those of the API server, of the webhooks of
-Kueue, of JobSet 0.12.0 and of KubeRay 1.7.0: `rulebook` holds them, docs/admission-rules.md lists them. Not
-checked: other jobs that wait in the same queue, fair sharing, how Kueue schedules by topology, LimitRanges, how pods
-pack onto CPU nodes, and whether what a pod mounts or pulls exists.
+Kueue, of JobSet 0.12.0 and of KubeRay 1.7.0: `all_rules` has them in their order, docs/admission-rules.md lists them.
+Not checked: other jobs that wait in the same queue, fair sharing, how Kueue schedules by topology, LimitRanges, how
+pods pack onto CPU nodes, and whether what a pod mounts or pulls exists.
+
+Here: explain (the answer is put together), result (the answer), workload (a manifest and its fields as objects that
+rules read), rule (the form of a rule), cluster (the queue objects), correction and shortages (what to change),
+syntax.
 
 Imports vocabulary/ alone. Knows no Environment.
 """
@@ -12,7 +16,7 @@ Imports vocabulary/ alone. Knows no Environment.
 from __future__ import annotations
 
 from admission.explain import explain
-from admission.manifest import NotAWorkload
 from admission.result import Explanation, PodSetPlan, Reason, Verdict
+from admission.workload import NotAWorkload
 
 __all__ = ["Explanation", "NotAWorkload", "PodSetPlan", "Reason", "Verdict", "explain"]

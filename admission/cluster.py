@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from admission.manifest import Field
 from admission.result import FlavorResource
+from admission.workload import Field
 from vocabulary.keys import (
     ACCELERATOR_LABEL,
     NODE_CHIPS_ANNOTATION,

@@ -10,8 +10,8 @@ from admission.cluster import Cluster, ClusterQueue, Flavor
 from admission.gke import slices
 from admission.kueue.features import foreign_groups
 from admission.kueue.placement import Placed
-from admission.manifest import Field, PodSet
 from admission.shortages import meant, nearest_misses
+from admission.workload import Field, PodSet
 from vocabulary.keys import POOL_GROUP_LABEL, TPU
 
 _TERMS = "nodeSelectorTerms"

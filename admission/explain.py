@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from admission.all_rules import refusals
 from admission.api_server.references import account_reasons, pod_priority, priority_class_reasons
 from admission.cluster import Amounts, Cluster, ClusterQueue, read_cluster
 from admission.correction import corrected
@@ -15,13 +16,12 @@ from admission.gke.node_labels import label_notes, label_reasons
 from admission.kueue.features import fewest_pods, foreign_groups, way_reasons
 from admission.kueue.flavors import GroupOutcome, alternatives, usage_of
 from admission.kueue.placement import Placed, Placement, place, place_some
-from admission.kueue.reading import read
 from admission.kueue.route import Route, route
 from admission.kueue.topology import topology_reasons
-from admission.manifest import PodSet, Workload
+from admission.kueue.workload_reader import read
 from admission.result import Explanation, PodSetPlan, Reason, Verdict, never, waits
-from admission.rulebook import refusals
 from admission.shortages import why_no_flavor
+from admission.workload import PodSet, Workload
 from vocabulary.keys import MIN_PARALLELISM_ANNOTATION, POOL_GROUP_LABEL, PRIORITY_LABEL, TPU
 
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from admission.cluster import Cluster, ClusterQueue
 from admission.kueue.flavors import Attempt, GroupOutcome, Shortage
-from admission.manifest import PodSet
 from admission.result import Reason, amount, asked, never, waits
+from admission.workload import PodSet
 from vocabulary.keys import ACCELERATOR_LABEL, TOPOLOGY_LABEL, TPU
 from vocabulary.printable import counted
 

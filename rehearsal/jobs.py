@@ -13,15 +13,15 @@ from urllib.parse import quote
 
 from admission import NotAWorkload, Verdict
 from admission.cluster import read_cluster
-from admission.manifest import KINDS
+from admission.workload import KINDS
 from rehearsal.cloud import Cloud
+from rehearsal.inventory import counted
 from rehearsal.kubernetes import server
 from rehearsal.kubernetes.api import Api
 from rehearsal.kubernetes.controllers import explain
 from rehearsal.kubernetes.nodes import nodes
 from rehearsal.kubernetes.pulls import refused
 from rehearsal.kubernetes.resources import ALL
-from rehearsal.report import counted
 from rehearsal.world import World
 from vocabulary.keys import TPU
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from rehearsal.cloudbuild import resources
 from rehearsal.google import gke, iam, network, node_pools, project, services, storage
 from rehearsal.google.resource import GoogleResource
-from rehearsal.kubernetes import helm, typed_resources
+from rehearsal.kubernetes import helm_release, typed_resources
 from rehearsal.terraform.resource_type import DataSource, ResourceType
 from vocabulary.resource_types import all_types
 
@@ -29,7 +29,7 @@ _GOOGLE: dict[str, ResourceType] = {
 RESOURCE_TYPES: Mapping[str, Mapping[str, ResourceType]] = {
     "google": _GOOGLE | {resource.type_: resource for resource in _WITH_RULES},
     "kubernetes": {resource.type_: resource for resource in typed_resources.RESOURCE_TYPES},
-    "helm": {resource.type_: resource for resource in helm.RESOURCE_TYPES},
+    "helm": {resource.type_: resource for resource in helm_release.RESOURCE_TYPES},
 }
 DATA_SOURCES: Mapping[str, Mapping[str, DataSource]] = {
     "google": {source.type_: source for source in (*project.DATA_SOURCES, *iam.DATA_SOURCES, *gke.DATA_SOURCES)},

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import grpc
 
-from rehearsal import http_server, processes
+from rehearsal import http_server, started_processes
 from rehearsal.cloud import Cloud
 from rehearsal.cloudbuild import api
-from rehearsal.google import access, list_apis
+from rehearsal.google import http_access, list_apis
 from rehearsal.google.cloud_storage_api import Storage
 from rehearsal.kubernetes import server
 from rehearsal.resource_types import DATA_SOURCES, RESOURCE_TYPES
-from rehearsal.terraform import bindings, plugins
-from rehearsal.terraform.provider import Provider, Schemas, served
+from rehearsal.terraform import bindings, plugin_server
+from rehearsal.terraform.fake_provider import Provider, Schemas, served
 from rehearsal.terraform.resource_type import Place
 
 PROVIDERS = "/providers"  # where a World asks for those that act as one service account
@@ -62,10 +62,10 @@ class FakeProviders:
         with self._lock:
             if account not in self._servers:
                 self._servers[account] = {
-                    name: plugins.serve(self._provider(name, schemas, account=account))
+                    name: plugin_server.serve(self._provider(name, schemas, account=account))
                     for name, schemas in self._schemas.items()
                 }
-            return plugins.reattach({name: address for name, (_, address) in self._servers[account].items()})
+            return plugin_server.reattach({name: address for name, (_, address) in self._servers[account].items()})
 
 
 def answers(cloud: Cloud) -> Callable[[http_server.Request], http_server.Response]:
@@ -76,7 +76,7 @@ def answers(cloud: Cloud) -> Callable[[http_server.Request], http_server.Respons
         if request.path.startswith(server.PREFIX):
             return server.serve(cloud, request)
         building, listing = api.serves(request.path), list_apis.is_list(request.path)
-        access.check_quota_project(cloud, request, storage=not (building or listing))
+        http_access.check_quota_project(cloud, request, storage=not (building or listing))
         if building:
             return api.serve(cloud, request)
         if listing:
@@ -103,8 +103,8 @@ def main(folder: str, cache: str) -> int:
     providers = FakeProviders(cloud=cloud, place=Place(folder=Path(folder), address=address), cache=Path(cache))
     print(json.dumps({"reattach": providers.reattach(), "address": address}), flush=True)
     sys.stdin.read()
-    processes.forget(Path(folder) / processes.FOLDER, os.getpid())
-    processes.end(Path(folder) / processes.FOLDER)
+    started_processes.forget(Path(folder) / started_processes.FOLDER, os.getpid())
+    started_processes.end(Path(folder) / started_processes.FOLDER)
     return 0
 
 

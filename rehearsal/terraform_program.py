@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from shlex import quote
 
-from rehearsal import processes
+from rehearsal import started_processes
 from rehearsal.work_folder import CannotStart
 
 # cdktf 0.21 ends before it has printed everything that Terraform said, the error above all; so it is written down as
@@ -35,7 +35,7 @@ def write_scripts(folder: Path, program: Path, *, logs: Path, notes: Path) -> No
     """
     (folder / "terraform.rc").write_text(_TERRAFORM_RC)
     recorded = folder / "terraform-recorded"
-    _script(recorded, processes.recording(notes, program))
+    _script(recorded, started_processes.recording(notes, program))
     _script(folder / "terraform", _LOGGING.format(program=quote(str(recorded)), logs=quote(str(logs))))
 
 

@@ -17,12 +17,12 @@ from shlex import quote
 from types import TracebackType
 from typing import IO
 
-from rehearsal import processes
+from rehearsal import started_processes as processes
 from rehearsal.cloud import Cloud
 from rehearsal.cloudbuild.resources import connect
 from rehearsal.google.cloud_storage_api import BUCKET
-from rehearsal.google.identity import TOKEN, token_of
 from rehearsal.google.locations import offer
+from rehearsal.google.permissions import TOKEN, token_of
 from rehearsal.google.project import create_project
 from rehearsal.terraform_program import find_terraform, write_scripts
 from rehearsal.work_folder import CannotStart, check_temporary_folder, empty, lock, usable

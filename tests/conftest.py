@@ -14,7 +14,7 @@ from hypothesis import settings
 
 from environment.project import FOLDER
 from environment.settings.model import KEYS
-from rehearsal import processes
+from rehearsal import started_processes
 from tests import published
 from tests.examples import examples
 from tests.synthesis import Synthesis
@@ -43,12 +43,12 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_timeout_set_timer(item: pytest.Item) -> Iterator[None]:
     """When its time is over, the processes that a test has started end first: it may wait for one of them."""
-    before = processes.family(os.getpid())
+    before = started_processes.family(os.getpid())
     result = yield
     fail = signal.getsignal(signal.SIGALRM)
 
     def end_processes_and_fail(number: int, frame: FrameType | None) -> None:
-        for pid in processes.family(os.getpid()):
+        for pid in started_processes.family(os.getpid()):
             if pid not in before and not _is_jsii(pid):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
@@ -75,10 +75,10 @@ def _command(pid: int) -> bytes:
 @pytest.fixture(scope="session", autouse=True)
 def nothing_left() -> Iterator[None]:
     """No test leaves a process at work."""
-    before = processes.family(os.getpid())
+    before = started_processes.family(os.getpid())
     yield
-    left = [pid for pid in processes.family(os.getpid()) if pid not in before and not _is_jsii(pid)]
-    commands = [_command(pid).replace(b"\0", b" ") for pid in left if processes.started(pid)]
+    left = [pid for pid in started_processes.family(os.getpid()) if pid not in before and not _is_jsii(pid)]
+    commands = [_command(pid).replace(b"\0", b" ") for pid in left if started_processes.started(pid)]
     for pid in left:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from environment.project import ROOT
-from rehearsal import processes
+from rehearsal import started_processes
 
 WAITS_FOR_EVER = """
 import subprocess
@@ -55,7 +55,7 @@ def test_a_test_that_waits_for_ever_fails_and_leaves_no_process(tmp_path: Path) 
     done = run(tmp_path, WAITS_FOR_EVER, limit=10)
     assert done.returncode == 1, done.stdout
     assert "Timeout (>10.0s)" in done.stdout
-    assert not processes.started(int((tmp_path / "pid").read_text()))
+    assert not started_processes.started(int((tmp_path / "pid").read_text()))
 
 
 def test_where_sigint_is_ignored_a_script_under_test_can_still_trap_it(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 from admission.api_server.pods import templates
-from admission.manifest import Field, PodSet, Workload
 from admission.result import amount, asked
-from admission.rules import PODS, Finding, RuleBook, not_negative, one_of
+from admission.rule import PODS, Finding, RuleBook, not_negative, one_of
 from admission.syntax import LABEL_FIX, is_label, is_qualified_name
+from admission.workload import Field, PodSet, Workload
 from vocabulary.keys import TPU
 from vocabulary.printable import brief
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from operator import attrgetter
 
 from admission.jobset.webhook import bad_manager
-from admission.manifest import Field
-from admission.rules import PODS, Finding, RuleBook, one_of
+from admission.rule import PODS, Finding, RuleBook, one_of
 from admission.syntax import is_qualified_name
+from admission.workload import Field
 from vocabulary.printable import brief
 
 _JOBS = ("Job", "JobSet")

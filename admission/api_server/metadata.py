@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from admission.manifest import Field, Workload
-from admission.rules import Finding, RuleBook
+from admission.rule import Finding, RuleBook
 from admission.syntax import (
     LABEL_FIX,
     LABEL_LENGTH,
@@ -17,6 +16,7 @@ from admission.syntax import (
     is_subdomain,
     longest,
 )
+from admission.workload import Field, Workload
 from vocabulary.printable import brief
 
 BOOK = RuleBook(source="Kubernetes 1.34 apimachinery/pkg/api/validation/objectmeta.go")

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from admission.api_server.metadata import bad_annotations, bad_labels
-from admission.manifest import Field, PodSet, Workload
-from admission.rules import PODS, Finding, RuleBook, one_of
+from admission.rule import PODS, Finding, RuleBook, one_of
 from admission.syntax import (
     LABEL_FIX,
     LABEL_VALUE_FIX,
@@ -20,6 +19,7 @@ from admission.syntax import (
     is_qualified_name,
     is_subdomain,
 )
+from admission.workload import Field, PodSet, Workload
 from vocabulary.printable import brief
 
 BOOK = RuleBook(source="Kubernetes 1.34 pkg/apis/core/validation/validation.go", later=PODS)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from admission.cluster import Cluster
-from admission.manifest import Workload
 from admission.result import Reason, never
+from admission.workload import Workload
 from vocabulary.keys import PRIORITY_LABEL, TEAM_ACCOUNT
 
 # Kubernetes creates these (pkg/apis/scheduling/types.go). GKE lets pods use them in namespaces with a quota for them,

@@ -11,8 +11,8 @@ from fractions import Fraction
 
 from admission.cluster import ZERO, Cluster
 from admission.gke.slices import tolerates_tpu_nodes
-from admission.manifest import Workload
 from admission.result import PodSetPlan, amount, asked
+from admission.workload import Workload
 from vocabulary.keys import TPU
 
 _WAITS = (

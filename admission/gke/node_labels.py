@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from admission.cluster import Cluster, ClusterQueue, Flavor
 from admission.kueue.flavors import alternatives, matches_expression, untolerated_taint
-from admission.manifest import Field, PodSet
 from admission.result import Reason, never
+from admission.workload import Field, PodSet
 from vocabulary.keys import ACCELERATOR_LABEL, FLEX_START_LABEL, POOL_GROUP_LABEL, SPOT_LABEL, TOPOLOGY_LABEL, TPU
 
 # What GKE's nodes have, whatever their pool: another value is no more than unlikely.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from admission.cluster import ZERO, Flavor, Shape
-from admission.manifest import EXCLUSIVE_TOPOLOGY, PodSet, Workload
 from admission.result import Reason, amount, asked, never
+from admission.workload import EXCLUSIVE_TOPOLOGY, PodSet, Workload
 from vocabulary.keys import ACCELERATOR_LABEL, POOL_GROUP_LABEL, TOPOLOGY_LABEL, TPU
 from vocabulary.printable import counted
 

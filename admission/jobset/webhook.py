@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from admission.manifest import Field, Workload
-from admission.rules import Finding, RuleBook
+from admission.rule import Finding, RuleBook
 from admission.syntax import (
     LABEL_LENGTH,
     LABEL_VALUE_FIX,
@@ -19,6 +18,7 @@ from admission.syntax import (
     is_subdomain,
     longest,
 )
+from admission.workload import Field, Workload
 from vocabulary.printable import brief
 
 BOOK = RuleBook(source="JobSet 0.12.0 pkg/webhooks/jobset_webhook.go")

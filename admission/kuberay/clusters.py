@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from admission.manifest import Field, Workload
-from admission.rules import Finding, RuleBook, not_negative
+from admission.rule import Finding, RuleBook, not_negative
 from admission.syntax import (
     LABEL_VALUE_FIX,
     NAME_FIX,
@@ -21,6 +20,7 @@ from admission.syntax import (
     is_subdomain,
     longest,
 )
+from admission.workload import Field, Workload
 from vocabulary.printable import brief
 
 RAY = ("RayCluster", "RayJob")

@@ -8,8 +8,8 @@ from itertools import pairwise
 import yaml
 
 from admission.kuberay.clusters import LATER
-from admission.manifest import Field, Workload
-from admission.rules import Finding, RuleBook, not_negative
+from admission.rule import Finding, RuleBook, not_negative
+from admission.workload import Field, Workload
 from vocabulary.printable import brief
 
 BOOK = RuleBook(source="KubeRay 1.7.0 ray-operator/controllers/ray/utils/validation.go", later=LATER)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from admission.cluster import Cluster, ClusterQueue
 from admission.kueue.webhooks import is_elastic, whole_number
-from admission.manifest import Workload
 from admission.result import Reason, never, waits
+from admission.workload import Workload
 from vocabulary.keys import GATED_BY_ANNOTATION, MIN_PARALLELISM_ANNOTATION, POOL_GROUP_LABEL, PREBUILT
 
 _MANAGERS = {

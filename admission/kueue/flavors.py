@@ -9,8 +9,8 @@ from fractions import Fraction
 
 from admission.cluster import ZERO, Amounts, Cluster, ClusterQueue, Flavor
 from admission.kueue.preemption import targets, without
-from admission.manifest import Field, PodSet
 from admission.result import FlavorResource
+from admission.workload import Field, PodSet
 from vocabulary.keys import TPU
 
 

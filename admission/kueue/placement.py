@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from admission.cluster import ZERO, Admitted, Amounts, Cluster, ClusterQueue
 from admission.kueue.flavors import GroupOutcome, assign, usage_of
 from admission.kueue.preemption import targets
-from admission.manifest import PodSet
+from admission.workload import PodSet
 
 
 @dataclass(frozen=True, kw_only=True)

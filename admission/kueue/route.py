@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from admission.cluster import Cluster, ClusterQueue
 from admission.kueue.flavors import selects
-from admission.manifest import Workload
 from admission.result import Reason, Verdict, never, waits
+from admission.workload import Workload
 from vocabulary.keys import LOCAL_QUEUE, QUEUE_LABEL
 
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"  # the API server sets it on every namespace

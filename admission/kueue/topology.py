@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from admission.cluster import Cluster, ClusterQueue
 from admission.kueue.webhooks import is_elastic, whole_number
-from admission.manifest import Field, PodSet, Workload
 from admission.result import Reason, never
-from admission.rules import Finding, RuleBook
+from admission.rule import Finding, RuleBook
 from admission.syntax import is_qualified_name
+from admission.workload import Field, PodSet, Workload
 from vocabulary.printable import brief
 
 REQUIRED = "kueue.x-k8s.io/podset-required-topology"

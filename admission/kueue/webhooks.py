@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from admission.manifest import Field, Workload
-from admission.rules import Finding, RuleBook
+from admission.rule import Finding, RuleBook
 from admission.syntax import LABEL_LENGTH, SUBDOMAIN_FIX, is_domain_prefixed_path, is_subdomain
+from admission.workload import Field, Workload
 from vocabulary.keys import ELASTIC_ANNOTATION, GATED_BY_ANNOTATION, MIN_PARALLELISM_ANNOTATION, PREBUILT, QUEUE_LABEL
 from vocabulary.printable import brief
 

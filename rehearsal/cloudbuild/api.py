@@ -12,7 +12,7 @@ import re
 from rehearsal.cloud import Cloud
 from rehearsal.cloudbuild import builds, triggers
 from rehearsal.cloudbuild.triggers import Trigger
-from rehearsal.google.access import caller, permit
+from rehearsal.google.http_access import caller, permit
 from rehearsal.http_server import HttpError, Request, Response, json_response
 
 _RUN = re.compile(r"/v1/(projects/([^/]+)/locations/[^/]+/triggers/[^/:]+):run")

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rehearsal import processes
+from rehearsal import started_processes
 from rehearsal.cloudbuild.config import Config, Step
 from rehearsal.cloudbuild.images import Images
 
@@ -120,7 +120,7 @@ class _Build:
     def cancel(self) -> None:
         """SIGTERM to what runs, then SIGKILL to what is left."""
         for running in self.running:
-            running.started = processes.family(running.process.pid)[1:]
+            running.started = started_processes.family(running.process.pid)[1:]
             running.process.terminate()
         limit = time.monotonic() + self.machine.grace
         while any(running.process.poll() is None for running in self.running) and time.monotonic() < limit:
@@ -159,7 +159,7 @@ class _Build:
             errors="replace",
             start_new_session=True,
         )
-        processes.record(self.machine.notes, process.pid)
+        started_processes.record(self.machine.notes, process.pid)
         reader = threading.Thread(target=self._read, args=(step, process), daemon=True)
         reader.start()
         self.running.append(_Running(step=step, process=process, reader=reader, since=time.monotonic()))
@@ -183,7 +183,9 @@ class _Build:
 
     def _end(self, running: _Running, status: str) -> None:
         """Nothing of a step outlives it: its container goes, with all that the step has started."""
-        for pid in processes.family(running.process.pid)[1:] if running.process.returncode is None else running.started:
+        for pid in (
+            started_processes.family(running.process.pid)[1:] if running.process.returncode is None else running.started
+        ):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -192,7 +194,7 @@ class _Build:
         running.reader.join(timeout=5)  # what has left the step's process group may still hold the other end
         if running.process.stdout is not None and not running.reader.is_alive():
             running.process.stdout.close()
-        processes.forget(self.machine.notes, running.process.pid)
+        started_processes.forget(self.machine.notes, running.process.pid)
         self.running.remove(running)
         seconds = time.monotonic() - running.since
         self.done.append(Done(step=running.step, status=status, code=code, seconds=seconds))

@@ -14,8 +14,8 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from rehearsal.cloud import Attributes, Blob, Cloud
-from rehearsal.google import identity
-from rehearsal.google.access import caller
+from rehearsal.google import permissions
+from rehearsal.google.http_access import caller
 from rehearsal.http_server import HttpError, Request, Response, json_response
 
 BUCKET = "google_storage_bucket"
@@ -50,12 +50,12 @@ class Storage:
         https://cloud.google.com/storage/docs/access-control/iam-json
         """
         given = request.headers.get("authorization")
-        account = identity.ADMINISTRATOR if given is None else identity.account_of(given.removeprefix("Bearer "))
+        account = permissions.ADMINISTRATOR if given is None else permissions.account_of(given.removeprefix("Bearer "))
         if account is None:
             raise HttpError(401, "Invalid Credentials")
         resource = f"projects/_/buckets/{bucket}" + (f"/objects/{name}" if name else "")
         project = str(self._attributes(bucket).get("project") or "")
-        if identity.denied(self.cloud, account, permission, resource, project=project):
+        if permissions.denied(self.cloud, account, permission, resource, project=project):
             raise HttpError(
                 403, f"{account} does not have {permission} access to the Google Cloud Storage {resource[11:]}."
             )
@@ -76,7 +76,7 @@ class Storage:
         if request.method != "POST":
             raise HttpError(404, "Not Found")
         account, project = caller(request), request.query.get("project", "")
-        if identity.denied(self.cloud, account, "storage.buckets.create", f"projects/{project}", project=project):
+        if permissions.denied(self.cloud, account, "storage.buckets.create", f"projects/{project}", project=project):
             raise HttpError(403, f"{account} does not have storage.buckets.create access to the Google Cloud project.")
         with self.cloud.transaction():
             if self.cloud.get(BUCKET, body["name"]) is not None:

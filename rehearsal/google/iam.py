@@ -6,7 +6,7 @@ import hashlib
 import re
 
 from rehearsal.cloud import Attributes
-from rehearsal.google import conditions, identity
+from rehearsal.google import conditions, permissions
 from rehearsal.google.errors import bad_request, not_found, require
 from rehearsal.google.names import place
 from rehearsal.google.resource import (
@@ -22,7 +22,7 @@ from rehearsal.terraform.resource_type import Client
 from rehearsal.terraform.values import Unknown, value_at
 
 ACCOUNT = "google_service_account"
-ROLE = identity.ROLE
+ROLE = permissions.ROLE
 CLUSTER = "google_container_cluster"
 
 ACCOUNT_BY_EMAIL = "projects/{project}/serviceAccounts/{email}"
@@ -129,7 +129,7 @@ def condition_is_valid(change: Change) -> None:
     expression = str(value_at(change.values, "condition.expression") or "")
     if not expression:
         return
-    if why := identity.valid(expression):
+    if why := permissions.valid(expression):
         raise bad_request(f"Error in expression {expression!r}: {why}")
     most = conditions.MOST_OPERATORS
     require(conditions.operators(expression) <= most, f"the condition has more than {most} logical operators")

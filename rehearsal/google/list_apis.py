@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from rehearsal.cloud import Cloud
-from rehearsal.google.access import caller, permit
+from rehearsal.google.http_access import caller, permit
 from rehearsal.google.resource import PROJECT
 from rehearsal.http_server import HttpError, Request, Response, json_response
 from vocabulary.resource_types import Listing, all_types, facts_of

@@ -6,7 +6,7 @@ from typing import Any
 
 from rehearsal.cloud import Attributes, Cloud
 from rehearsal.google.errors import forbidden
-from rehearsal.google.identity import hour_of, token_of
+from rehearsal.google.permissions import hour_of, token_of
 from rehearsal.google.resource import PROJECT, SERVICE, Change, GoogleDataSource, GoogleResource, matches
 from rehearsal.terraform.resource_type import Client
 

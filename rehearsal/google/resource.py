@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rehearsal.cloud import Attributes, Object
-from rehearsal.google import identity
+from rehearsal.google import permissions as identity
 from rehearsal.google.errors import ApiError, already_exists, bad_request, forbidden, in_use, not_found, require
 from rehearsal.google.labels import labels_of
 from rehearsal.google.names import attributes_of, full_name, parse_import_id, place

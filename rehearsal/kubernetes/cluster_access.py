@@ -6,7 +6,7 @@ https://cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control
 from __future__ import annotations
 
 from rehearsal.cloud import Cloud
-from rehearsal.google import identity
+from rehearsal.google import permissions
 from rehearsal.google.iam import ACCOUNT
 from rehearsal.kubernetes import rbac
 from rehearsal.kubernetes.api import Api
@@ -54,7 +54,7 @@ class Authorized(Api):
         """Raises Refusal. https://kubernetes.io/docs/reference/access-authn-authz/authorization/"""
         project = self.cluster.split("/")[1]
         permission = f"container.{resource.plural}.{verb}"
-        if not identity.denied(self.cloud, self.account, permission, self.cluster, project=project):
+        if not permissions.denied(self.cloud, self.account, permission, self.cluster, project=project):
             return
         group = resource.api_version.rpartition("/")[0]
         where = f' in the namespace "{namespace}"' if namespace else " at the cluster scope"
@@ -83,9 +83,9 @@ def api_of(cloud: Cloud, cluster: str, account: str) -> Api:
 
     https://cloud.google.com/kubernetes-engine/docs/how-to/latest/network-isolation#dns-based-endpoint
     """
-    if account == identity.ADMINISTRATOR:
+    if account == permissions.ADMINISTRATOR:
         return Api(cloud, cluster)
-    why = identity.denied(cloud, account, "container.clusters.connect", cluster, project=cluster.split("/")[1])
+    why = permissions.denied(cloud, account, "container.clusters.connect", cluster, project=cluster.split("/")[1])
     if why:
         raise Refusal(f"the server has asked for the client to provide credentials: {why}")
     return Authorized(cloud, cluster, account)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rehearsal.cloud import Attributes
 from rehearsal.google.gke import dns_endpoint
-from rehearsal.google.identity import account_of, expired
 from rehearsal.google.names import region_of
 from rehearsal.google.network import CLUSTER
+from rehearsal.google.permissions import account_of, expired
 from rehearsal.kubernetes.api import Api
 from rehearsal.kubernetes.cluster_access import api_of
 from rehearsal.terraform.resource_type import Client, Refusal

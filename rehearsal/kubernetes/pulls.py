@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rehearsal.cloud import Cloud
-from rehearsal.google import identity
+from rehearsal.google import permissions
 from rehearsal.terraform.values import block_at, value_at
 
 POOL = "google_container_node_pool"
@@ -31,7 +31,7 @@ def refused(cloud: Cloud, cluster: str, body: Mapping[str, Any]) -> tuple[str, .
         account = str(config.get("service_account") or "").rpartition("/")[2]
         if not images or value_at(config, "gcfs_config.enabled") is not True:
             continue
-        if why := identity.denied(cloud, account, _USE, f"projects/{project}", project=project):
+        if why := permissions.denied(cloud, account, _USE, f"projects/{project}", project=project):
             pool = item.name.rpartition("/")[2]
             lines.append(f"pods on node pool {pool} do not start: {account} cannot stream {images}: {why}")
     return tuple(lines)

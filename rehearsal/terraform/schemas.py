@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rehearsal.terraform.wire import MESSAGES
+from rehearsal.terraform.protocol_messages import MESSAGES
 
 CtyType = Any  # "string", ["list", ...], ...: JSON, so no narrower type describes it
 

@@ -6,11 +6,11 @@ from functools import cache
 
 import pytest
 
-from admission import Explanation, Verdict, explain, rulebook
-from admission.kueue.reading import read
-from admission.manifest import Workload
-from admission.rulebook import RULES
-from admission.rules import Rule
+from admission import Explanation, Verdict, all_rules, explain
+from admission.all_rules import RULES
+from admission.kueue.workload_reader import read
+from admission.rule import Rule
+from admission.workload import Workload
 from tests.admission_cases import CASES, Object, RuleCase, codes_of, fleet, manifest_of, pod_of, queue_of, rule_cases
 from tests.generate.admission_rules_table import PAGE, page
 
@@ -43,7 +43,7 @@ def _broken() -> tuple[tuple[Workload, frozenset[str]], ...]:
 
 
 def _codes(workload: Workload) -> frozenset[str]:
-    return frozenset(reason.code for reason in rulebook.refusals(workload))
+    return frozenset(reason.code for reason in all_rules.refusals(workload))
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.code}-{rule.source}")
@@ -51,7 +51,7 @@ def test_without_the_rule_the_answer_to_its_manifest_is_another(rule: Rule, monk
     if rule.code in ("too-many-worker-groups", "too-many-pod-sets"):
         return  # test_kueue_takes_eighteen_kinds_of_pods
     broken = _broken()
-    monkeypatch.setattr(rulebook, "RULES", tuple(each for each in RULES if each is not rule))
+    monkeypatch.setattr(all_rules, "RULES", tuple(each for each in RULES if each is not rule))
     if any(rule.code in codes and rule.code not in _codes(workload) for workload, codes in broken):
         return
     pytest.fail(f"no manifest of tests/admission is red without {rule.code} of {rule.source}")

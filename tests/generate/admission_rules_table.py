@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from admission.all_rules import RULES
 from admission.result import Verdict
-from admission.rulebook import RULES
-from admission.rules import Rule
+from admission.rule import Rule
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "admission-rules.md"
 

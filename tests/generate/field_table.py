@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from admission.manifest import API_VERSIONS
+from admission.workload import API_VERSIONS
 from tests.crd_schemas import crd_folder, schema_of
 
 ROOT = Path(__file__).parent.parent.parent

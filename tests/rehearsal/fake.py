@@ -19,11 +19,11 @@ from typing import Any
 
 from rehearsal import http_server
 from rehearsal.cloud import Cloud
-from rehearsal.google.identity import token_of
+from rehearsal.google.permissions import token_of
 from rehearsal.google.project import create_project
 from rehearsal.serve import answers, provider, schemas_of
 from rehearsal.terraform import planning, values
-from rehearsal.terraform.provider import Provider, Schemas
+from rehearsal.terraform.fake_provider import Provider, Schemas
 from rehearsal.terraform.resource_type import Client, Place, ResourceType
 from rehearsal.terraform.schemas import Block
 from rehearsal.terraform.values import Value

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from rehearsal.build_service import CloudBuild
 from rehearsal.cloud import Cloud
-from rehearsal.cloud_build import CloudBuild
 from rehearsal.cloudbuild import builds, triggers
 from rehearsal.cloudbuild.images import Images
 from rehearsal.work_folder import CannotStart

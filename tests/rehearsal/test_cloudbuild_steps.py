@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal import processes
+from rehearsal import started_processes
 from rehearsal.cloudbuild.config import read
 from rehearsal.cloudbuild.images import Images, NoSuchImage
 from rehearsal.cloudbuild.steps import Machine, Outcome, run
@@ -126,7 +126,7 @@ def test_a_step_beside_a_failing_one_is_killed(builds: Builds) -> None:
     outcome = builds.run(step("never", until="nothing"), step("bad", until="events", code=1, more=", waitFor: ['-']"))
     assert outcome.status == "FAILURE"
     assert [done.status for done in outcome.steps] == ["FAILURE", "CANCELLED"]
-    assert processes.recorded(builds.folder / "notes") == []
+    assert started_processes.recorded(builds.folder / "notes") == []
 
 
 def test_a_step_that_takes_too_long_fails_the_build(builds: Builds) -> None:
@@ -197,7 +197,7 @@ def test_what_a_step_has_started_goes_with_it(builds: Builds, more: str) -> None
         python(f"import subprocess; print(subprocess.Popen(['sleep', '600']{own}).pid, flush=True){more}"), grace=0.2
     )
     child = int(next(line for line in builds.said if line.startswith(said)).rsplit(" ", 1)[1])
-    while processes.started(child):
+    while started_processes.started(child):
         time.sleep(0.01)  # the time limit of tests says when it is too long
 
 

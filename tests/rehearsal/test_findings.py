@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.findings import findings
+from rehearsal.accepted_harm import findings
 from rehearsal.google.locations import offer
 from tests.rehearsal.fake import FakeCloud
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.report import remains
+from rehearsal.inventory import remains
 from tests.rehearsal.conftest import FLEET
 from tests.rehearsal.deployed import addresses, admitted, api_of, deploy, destroy, submit, workloads
 from tests.rehearsal.fake import FakeCloud

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.google.identity import ROLE, account_of, token_of
+from rehearsal.google.permissions import ROLE, account_of, token_of
 from rehearsal.kubernetes.api import Api
 from rehearsal.terraform.resource_type import Refusal
 from tests.rehearsal.deployed import addresses, deploy, destroy, stacks_in

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal import processes
+from rehearsal import started_processes
 from rehearsal.google.network import CLUSTER
 from rehearsal.kubernetes.api import Api
 from tests.loading import loaded
@@ -59,7 +59,7 @@ def run_until(ground: Ground, command: Sequence[str], *, due: Callable[[bytes], 
         os.execvpe(command[0], list(command), kept)
     if how == "typed":
         fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
-    processes.record(ground.world.processes, pid)
+    started_processes.record(ground.world.processes, pid)
     said = bytearray()
     threading.Thread(target=_stop, args=(pid, ours, lambda: due(bytes(said)), how), daemon=True).start()
     while chunk := _read(ours):

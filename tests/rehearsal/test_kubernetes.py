@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from rehearsal.google.identity import let_an_hour_pass
+from rehearsal.google.permissions import let_an_hour_pass
 from rehearsal.kubernetes import webhooks
 from rehearsal.kubernetes.api import Api
 from rehearsal.kubernetes.resources import KUEUE, NAMESPACE
 from rehearsal.kubernetes.status import Status
-from rehearsal.terraform import provider
+from rehearsal.terraform import fake_provider
 from rehearsal.terraform.resource_type import Refusal
 from tests.rehearsal.fake import FakeCloud
 from tests.rehearsal.job_sets import job_set
@@ -267,7 +267,7 @@ def test_a_second_plan_of_a_typed_resource_finds_nothing_to_do(
 def test_a_change_is_refused_of_a_type_of_which_nobody_knows_what_replaces_it(
     deployed: FakeCloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(provider, "missing_facts", lambda type_: [f'{type_}: "provider" is missing'])
+    monkeypatch.setattr(fake_provider, "missing_facts", lambda type_: [f'{type_}: "provider" is missing'])
     with pytest.raises(Refusal, match="does not know what a change of kubernetes_namespace_v1 replaces"):
         deployed.plan(TEAM, metadata__labels={"a": "c"})
 

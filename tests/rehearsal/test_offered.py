@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rehearsal.google.locations import offer
-from rehearsal.report import remains
+from rehearsal.inventory import remains
 from rehearsal.terraform.resource_type import Refusal
 from tests import published
 from tests.rehearsal.fake import FakeCloud

@@ -22,8 +22,8 @@ import pytest
 
 import environment
 from environment import project
-from rehearsal import processes
-from rehearsal.cloud_build import CloudBuild, Ran
+from rehearsal import started_processes
+from rehearsal.build_service import CloudBuild, Ran
 from rehearsal.cloudbuild.builds import BUILD
 from rehearsal.cloudbuild.images import Images
 from rehearsal.cloudbuild.resources import connect
@@ -243,8 +243,8 @@ def end_at(deployments: Deployments, number: int, how: signal.Signals) -> Ran:
 
 def kill_all(world: World) -> int:
     """All processes of the build's steps at once. Steps and Terraform lead sessions of their own, unlike the server."""
-    leaders = [pid for pid in processes.recorded(world.processes) if os.getpgid(pid) == pid]
-    family = {each for leader in leaders for each in processes.family(leader)}
+    leaders = [pid for pid in started_processes.recorded(world.processes) if os.getpgid(pid) == pid]
+    family = {each for leader in leaders for each in started_processes.family(leader)}
     for pid in family:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rehearsal.terraform import planning
-from rehearsal.terraform.provider import path_message
+from rehearsal.terraform.fake_provider import path_message
+from rehearsal.terraform.protocol_messages import MESSAGES
 from rehearsal.terraform.schemas import Attribute, Block, NestedBlock
 from rehearsal.terraform.values import UNKNOWN
-from rehearsal.terraform.wire import MESSAGES
 
 INNER = Block(
     attributes={"given": Attribute(type_="string", optional=True), "made": Attribute(type_="string", computed=True)}

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 import environment
-from rehearsal.report import remains
+from rehearsal.inventory import remains
 from rehearsal.world import World
 from tests.rehearsal.deployed import world_of
 from tests.rehearsal.fake import ROOT

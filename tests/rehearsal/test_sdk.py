@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rehearsal.terraform import sdk
+from rehearsal.terraform import sdk_configuration
 from rehearsal.terraform.consistency import Inconsistent, check_plan, check_result
 from rehearsal.terraform.schemas import Attribute, Block, NestedBlock
 from rehearsal.terraform.values import UNKNOWN
@@ -35,30 +35,32 @@ def value(**more: object) -> dict[str, object]:
 
 def test_defaults_fill_what_nobody_set_in_every_block_that_is_there() -> None:
     written = value(rows=[{"kind": None, "in": [{"kind": "x", "on": None}]}, {"kind": "own", "in": []}])
-    done = sdk.completed(BLOCK, written, value(rows=[{"kind": "old", "in": []}, {"kind": "old", "in": []}]), FACTS)
+    done = sdk_configuration.completed(
+        BLOCK, written, value(rows=[{"kind": "old", "in": []}, {"kind": "old", "in": []}]), FACTS
+    )
     assert done["rows"] == [{"kind": "plain", "in": [{"kind": "x", "on": True}]}, {"kind": "own", "in": []}]
 
 
 def test_a_form_of_its_own_is_planned() -> None:
-    assert sdk.completed(BLOCK, value(place="us-east5"), None, FACTS)["place"] == "US-EAST5"
+    assert sdk_configuration.completed(BLOCK, value(place="us-east5"), None, FACTS)["place"] == "US-EAST5"
 
 
 def test_what_was_empty_stays_empty_in_its_way() -> None:
-    assert sdk.completed(BLOCK, value(), value(place=""), FACTS)["place"] == ""
-    assert sdk.completed(BLOCK, value(), value(place="x"), FACTS)["place"] is None
+    assert sdk_configuration.completed(BLOCK, value(), value(place=""), FACTS)["place"] == ""
+    assert sdk_configuration.completed(BLOCK, value(), value(place="x"), FACTS)["place"] is None
 
 
 def test_a_block_that_the_server_decides_is_unknown_at_first_and_stays_as_it_was_later() -> None:
     was = [{"kind": "server", "in": [{"kind": "server", "on": False}]}]
-    assert sdk.completed(BLOCK, value(), None, FACTS)["rows"] == UNKNOWN
-    assert sdk.completed(BLOCK, value(), value(rows=was), FACTS)["rows"] == was
+    assert sdk_configuration.completed(BLOCK, value(), None, FACTS)["rows"] == UNKNOWN
+    assert sdk_configuration.completed(BLOCK, value(), value(rows=was), FACTS)["rows"] == was
     written = value(rows=[{"kind": "own", "in": []}, {"kind": "new", "in": []}])
-    done = sdk.completed(BLOCK, written, value(rows=was), FACTS)
+    done = sdk_configuration.completed(BLOCK, written, value(rows=was), FACTS)
     assert done["rows"] == [{"kind": "own", "in": was[0]["in"]}, {"kind": "new", "in": UNKNOWN}]
 
 
 def test_a_member_of_a_set_gets_no_blocks_from_the_server() -> None:
-    assert sdk.completed(BLOCK, value(members=[{"in": []}]), None, FACTS)["members"] == [{"in": []}]
+    assert sdk_configuration.completed(BLOCK, value(members=[{"in": []}]), None, FACTS)["members"] == [{"in": []}]
 
 
 @pytest.mark.parametrize("planned", [{"place": "b"}, {"rows": [{"kind": "a", "in": []}]}])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.sharing import lines
+from rehearsal.slice_owners import lines
 from tests.rehearsal.conftest import FLEET
 from tests.rehearsal.fake import FakeCloud
 from tests.rehearsal.states import write_states

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 import environment
-from rehearsal import processes
+from rehearsal import started_processes
 from rehearsal.google.addresses import POOL
-from rehearsal.report import by_stack
+from rehearsal.inventory import by_stack
 from rehearsal.world import Project, World
 from tests.rehearsal.conftest import FLEET
 from tests.rehearsal.deployed import api_of, deploy, world_of
@@ -302,8 +302,8 @@ def test_the_whole_of_it_goes_well_also_after_one_that_was_killed_half_way(tmp_p
     assert not re.search(r"[\r\033]", done.stdout), "a file gets no colours and no line that moves"
     assert done.stdout.count("no changes\n") == 5
     assert "NOT OK" not in done.stdout
-    assert [pid for pid in left if processes.started(pid)] == []
-    assert processes.recorded(folder / "processes") == []
+    assert [pid for pid in left if started_processes.started(pid)] == []
+    assert started_processes.recorded(folder / "processes") == []
 
 
 def of_this(folder: Path) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.google.identity import let_an_hour_pass
+from rehearsal.google.permissions import let_an_hour_pass
 from tests.loading import load_text
 from tests.rehearsal.ground import Ground, ground_of
 from tpuenv.terraform.errors import explain

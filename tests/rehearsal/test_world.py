@@ -15,7 +15,7 @@ from shlex import quote
 import pytest
 
 from environment.services import SERVICES
-from rehearsal import processes
+from rehearsal import started_processes
 from rehearsal.work_folder import CannotStart
 from rehearsal.world import Lost, Project, World
 from tests.rehearsal.fake import CACHE, ROOT
@@ -125,8 +125,8 @@ def test_two_rehearsals_do_not_share_a_folder(tmp_path: Path) -> None:
 
 def test_the_server_goes_with_the_rehearsal(tmp_path: Path) -> None:
     with world_in(tmp_path / "w") as world:
-        assert len(processes.recorded(world.processes)) == 1
-    assert processes.recorded(world.processes) == []
+        assert len(started_processes.recorded(world.processes)) == 1
+    assert started_processes.recorded(world.processes) == []
 
 
 HALF_WAY = """
@@ -155,10 +155,10 @@ def test_what_a_killed_rehearsal_leaves_is_ended_and_the_next_starts_empty(tmp_p
         for pid in {*left, running.pid} - {hook}:
             os.kill(pid, signal.SIGKILL)
     assert hook in left
-    assert processes.started(hook)
+    assert started_processes.started(hook)
     with world_in(tmp_path / "w") as world:
-        assert not processes.started(hook)
-        assert not [pid for pid in left if processes.started(pid)]
+        assert not started_processes.started(hook)
+        assert not [pid for pid in left if started_processes.started(pid)]
         assert world.cloud.get("google_compute_network", "left/behind") is None
 
 
@@ -169,7 +169,7 @@ def test_the_server_and_all_that_is_at_work_end_when_their_parent_is_killed(tmp_
         hook = int(running.stdout.readline())
         (server,) = [int(note.name) for note in (tmp_path / "w" / "processes").iterdir() if int(note.name) != hook]
         running.send_signal(signal.SIGKILL)
-    while processes.started(server) or processes.started(hook):
+    while started_processes.started(server) or started_processes.started(hook):
         time.sleep(0.05)  # the time limit of tests says when it is too long
 
 
@@ -196,7 +196,7 @@ def test_a_process_id_that_belongs_to_somebody_else_is_left_alone(tmp_path: Path
     with subprocess.Popen(["sleep", "30"]) as somebody:
         (tmp_path / "processes").mkdir()
         (tmp_path / "processes" / str(somebody.pid)).write_text("12345")
-        assert processes.end(tmp_path / "processes") == 0
+        assert started_processes.end(tmp_path / "processes") == 0
         assert somebody.poll() is None
         somebody.kill()
 

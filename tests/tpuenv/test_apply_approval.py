@@ -11,7 +11,7 @@ from rehearsal import http_server
 from rehearsal.cloud import Cloud
 from rehearsal.cloudbuild import builds
 from rehearsal.cloudbuild.triggers import TRIGGER
-from rehearsal.google.identity import token_of
+from rehearsal.google.permissions import token_of
 from rehearsal.serve import answers
 from tpuenv.failure import Failed
 from tpuenv.google import triggers

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal import processes
+from rehearsal import started_processes
 from rehearsal.cloudbuild import builds
 from rehearsal.cloudbuild.triggers import TRIGGER
 from rehearsal.world import ROOT, World
@@ -370,7 +370,7 @@ def test_after_a_kill_the_next_run_stops_and_names_the_lock_and_what_nobody_owns
     assert running.stdout is not None
     while "google_compute_network.network: Creation complete" not in running.stdout.readline():
         assert running.poll() is None
-    (terraform,) = [pid for pid in processes.recorded(planned.world.processes) if os.getsid(pid) == pid]
+    (terraform,) = [pid for pid in started_processes.recorded(planned.world.processes) if os.getsid(pid) == pid]
     for pid in (running.pid, terraform):
         os.kill(pid, signal.SIGKILL)
     running.communicate()

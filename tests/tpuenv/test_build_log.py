@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rehearsal.cloud_build import Ran
+from rehearsal.build_service import Ran
 from rehearsal.cloudbuild.builds import Build
 from rehearsal.cloudbuild.config import Step
 from rehearsal.cloudbuild.steps import Done

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from rehearsal import http_server
 from rehearsal.cloud import Cloud
 from rehearsal.google.cloud_storage_api import BUCKET
-from rehearsal.google.identity import PROJECT_MEMBER, token_of
+from rehearsal.google.permissions import PROJECT_MEMBER, token_of
 from rehearsal.serve import answers
 from tests.loading import loaded
 from tpuenv.google.clients import connect

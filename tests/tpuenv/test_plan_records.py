@@ -10,7 +10,7 @@ import pytest
 from rehearsal import http_server
 from rehearsal.cloud import Cloud
 from rehearsal.google.cloud_storage_api import BUCKET
-from rehearsal.google.identity import token_of
+from rehearsal.google.permissions import token_of
 from rehearsal.serve import answers
 from tests.loading import loaded
 from tpuenv.failure import Failed

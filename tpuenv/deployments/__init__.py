@@ -1,4 +1,5 @@
-"""What changes the cloud: cdktf in front of a person; for builds Terraform itself, with the environment's lock held.
+"""What changes the cloud. `tpuenv deploy` and `destroy` run cdktf for a person (cdktf_explained); `tpuenv apply` and
+`destroy --confirm` run Terraform for a build, with the environment's lock held (apply_reviewed, destroy_confirmed).
 
 Imports recovery/ and everything that it may import.
 """

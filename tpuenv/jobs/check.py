@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from admission import Explanation, NotAWorkload, Reason, Verdict, explain
-from admission.manifest import KINDS
+from admission.workload import KINDS
 from environment import Environment
 from environment.kubernetes.nodes import node_objects
 from environment.kubernetes.queues import queue_objects

@@ -1,4 +1,5 @@
-"""The rehearsals of the environment and of its pipeline: their world, their parts, the cdktf CLI and builds in it.
+"""What `tpuenv rehearse` and `tpuenv rehearse-pipeline` do in a world of rehearsal/: deploy with the real CDKTF CLI
+(cdktf), submit workloads, run builds, print the parts with their times.
 
 Imports rehearsal/, and tpuenv.review.
 """

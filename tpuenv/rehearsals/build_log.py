@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tpuenv.terraform.errors import protected
 
 if TYPE_CHECKING:
-    from rehearsal.cloud_build import Ran
+    from rehearsal.build_service import Ran
 
 _MESSAGE_LINES = 8  # the longest paragraph that is taken for one message
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rehearsal import processes
+from rehearsal import started_processes
 from rehearsal.world import ROOT, World
 from tpuenv.terraform.cdktf import program
 
@@ -129,7 +129,7 @@ def run(
             stderr=subprocess.STDOUT,
         ) as running,
     ):
-        processes.record(world.processes, running.pid)
+        started_processes.record(world.processes, running.pid)
         try:
             ended = False
             while not ended:
@@ -145,7 +145,7 @@ def run(
         except BaseException:
             running.kill()  # nothing of this world is kept, so nobody waits for it to end well
             raise
-    processes.forget(world.processes, running.pid)
+    started_processes.forget(world.processes, running.pid)
     return Run(code=running.returncode, text=printed.read_text(errors="replace"), stacks=done)
 
 

@@ -87,9 +87,9 @@ class Parts:
 
     def check_remains(self, expected: str, *types: str) -> None:
         """What is left is a problem, except `expected` and objects whose type begins with one of `types`."""
-        from rehearsal import report
+        from rehearsal import inventory
 
-        remains = report.remains(self.world.cloud, self.world.project.state_bucket)
+        remains = inventory.remains(self.world.cloud, self.world.project.state_bucket)
         left = [name for name in remains if not name.startswith(types)]
         if left:
             self.wrong(f"{len(left)} things are left: {', '.join(left[:5])}")
@@ -98,7 +98,7 @@ class Parts:
 
     def summary(self) -> int:
         """Prints the table of times, and the warnings and problems once more; the exit code."""
-        from rehearsal.report import counted
+        from rehearsal.inventory import counted
 
         self.say("Summary", Tone.TITLE)
         for title, seconds, good in self.times:

@@ -12,7 +12,7 @@ from tpuenv.rehearsals.parts import PROTECTED, UNPROTECTED, Parts
 from tpuenv.terminal.progress import Progress
 
 if TYPE_CHECKING:
-    from rehearsal.cloud_build import CloudBuild, Ran
+    from rehearsal.build_service import CloudBuild, Ran
     from rehearsal.cloudbuild.builds import Build
     from rehearsal.world import World
 
@@ -26,7 +26,7 @@ class PipelineRehearsal(Parts):
     def __init__(
         self, world: World, environment: Environment, changed: Mapping[str, str], *, verbose: bool = False
     ) -> None:
-        from rehearsal.cloud_build import CloudBuild
+        from rehearsal.build_service import CloudBuild
         from rehearsal.cloudbuild.images import Images
 
         super().__init__(world, environment)
@@ -148,13 +148,15 @@ class PipelineRehearsal(Parts):
                 self.wrong("something was destroyed nevertheless")
 
     def _destroys(self) -> bool:
-        from rehearsal import report
+        from rehearsal import inventory
 
         with self.part("Destroy with the right one: all but foundation and the pipeline"):
             build = self._start("destroy", _CONFIRM=self.environment.names.prefix)
             ran = self._run_build(self.builds.approve(build))
             left = {
-                row.stack for row in report.by_stack(self.world.cloud, self.world.project.state_bucket) if row.resources
+                row.stack
+                for row in inventory.by_stack(self.world.cloud, self.world.project.state_bucket)
+                if row.resources
             }
             if ran and left != {"foundation", "pipeline"}:
                 self.wrong(f"resources are left in {', '.join(sorted(left)) or 'no stack'}")

@@ -46,13 +46,13 @@ class EnvironmentRehearsal(Parts):
         return not run.code
 
     def _what_exists(self) -> None:
-        from rehearsal import report
-        from rehearsal.findings import findings
+        from rehearsal import inventory
+        from rehearsal.accepted_harm import findings
         from rehearsal.jobs import quotas_off
 
         with self.part("What exists"):
-            for row in report.by_stack(self.world.cloud, self.world.project.state_bucket):
-                self.say(f"  {row.stack:16} {report.counted(row.resources, 'resource')}")
+            for row in inventory.by_stack(self.world.cloud, self.world.project.state_bucket):
+                self.say(f"  {row.stack:16} {inventory.counted(row.resources, 'resource')}")
                 for fact in row.facts:
                     self.say(f"    {fact}")
             for problem in [*quotas_off(self.world.cloud, self._cluster()), *findings(self.world.cloud)]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rehearsal import sharing
+from rehearsal import slice_owners
 from rehearsal.cloud import Attributes, Cloud
 from rehearsal.cloudbuild.resources import CONNECTION, REPOSITORY
 from rehearsal.google.addresses import POOL
@@ -85,7 +85,7 @@ def _facts(resources: Sequence[tuple[str, Attributes]], order: Sequence[str]) ->
     at = {name: place for place, name in enumerate(order)}
     pools = [attributes for type_, attributes in resources if type_ == POOL]
     ordered = sorted(pools, key=lambda pool: at.get(str(pool["name"]), -1))
-    return [*sorted(facts, key=_rank), *_pools(ordered), *sharing.lines(resources)]
+    return [*sorted(facts, key=_rank), *_pools(ordered), *slice_owners.lines(resources)]
 
 
 def _rank(fact: str) -> int:

@@ -11,7 +11,7 @@ from rehearsal.google.gke import POOL
 from rehearsal.google.network import CLUSTER
 from rehearsal.google.tpu import is_tpu
 from rehearsal.kubernetes import kueue_configuration
-from rehearsal.kubernetes.helm import KIND as RELEASE
+from rehearsal.kubernetes.helm_release import KIND as RELEASE
 from rehearsal.terraform.values import block_at, value_at
 
 _LONGEST_RECOVERY_SECONDS = 2 * 3600  # longer than it takes until hosts are made in the place of others

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rehearsal.cloud import Cloud
-from rehearsal.google import identity
+from rehearsal.google import permissions
 from rehearsal.http_server import HttpError, Request
 
 _USE = "serviceusage.services.use"
@@ -20,7 +20,7 @@ def caller(request: Request) -> str:
 
 def permit(cloud: Cloud, account: str, permission: str, resource: str, *, project: str) -> None:
     """HttpError 403 where the account may not use the permission on the resource of that full name."""
-    if why := identity.denied(cloud, account, permission, resource, project=project):
+    if why := permissions.denied(cloud, account, permission, resource, project=project):
         raise HttpError(403, why)
 
 
@@ -34,7 +34,7 @@ def check_quota_project(cloud: Cloud, request: Request, *, storage: bool) -> Non
     project, account = request.headers.get(_QUOTA_PROJECT), _account(request)
     if not project or account is None:
         return
-    if not identity.denied(cloud, account, _USE, f"projects/{project}", project=project):
+    if not permissions.denied(cloud, account, _USE, f"projects/{project}", project=project):
         return
     if storage:
         raise HttpError(403, f"{account} does not have {_USE} access to the Google Cloud project.")
@@ -48,4 +48,4 @@ def check_quota_project(cloud: Cloud, request: Request, *, storage: bool) -> Non
 
 
 def _account(request: Request) -> str | None:
-    return identity.account_of(request.headers.get("authorization", "").removeprefix("Bearer "))
+    return permissions.account_of(request.headers.get("authorization", "").removeprefix("Bearer "))

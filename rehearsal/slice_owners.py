@@ -1,6 +1,6 @@
 """Who may do what, and who gets what is idle: members, borrowing, lending and fair sharing, in lines for people.
 
-Read from the states of the stacks, as `rehearsal.report` gives them: resource types with their attributes.
+Read from the states of the stacks, as `rehearsal.inventory` gives them: resource types with their attributes.
 """
 
 from __future__ import annotations

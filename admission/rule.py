@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from dataclasses import field as field_
 from typing import Any
 
-from admission.manifest import KINDS, Field, Workload
 from admission.result import Reason, Verdict
+from admission.workload import KINDS, Field, Workload
 from vocabulary.printable import brief
 
 Finding = tuple[str, str, str]  # where, what is wrong, what to do

@@ -9,9 +9,9 @@ from admission.jobset import webhook
 from admission.kuberay import clusters as ray_clusters
 from admission.kuberay import jobs as ray_jobs
 from admission.kueue import topology, webhooks
-from admission.manifest import Workload
 from admission.result import Reason
-from admission.rules import Rule
+from admission.rule import Rule
+from admission.workload import Workload
 
 RULES: tuple[Rule, ...] = tuple(
     rule

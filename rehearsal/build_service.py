@@ -17,7 +17,7 @@ from rehearsal.cloudbuild.config import Config, NotABuild, read
 from rehearsal.cloudbuild.images import Images, NoSuchImage
 from rehearsal.cloudbuild.steps import Done
 from rehearsal.cloudbuild.triggers import Trigger
-from rehearsal.google.identity import token_of
+from rehearsal.google.permissions import token_of
 from rehearsal.world import World
 
 # What a step finds: of a machine of Cloud Build and our image, and where this world stands in for Google.

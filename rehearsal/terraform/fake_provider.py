@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from rehearsal.cloud import Attributes, Cloud
-from rehearsal.terraform import bindings, consistency, failures, planning, schemas, sdk, values
+from rehearsal.terraform import bindings, consistency, failures, planning, schemas, sdk_configuration, values
+from rehearsal.terraform.protocol_messages import MESSAGES
 from rehearsal.terraform.resource_type import Client, DataSource, Place, Refusal, ResourceType
 from rehearsal.terraform.schemas import Block
 from rehearsal.terraform.values import Value
-from rehearsal.terraform.wire import MESSAGES
 from vocabulary.resource_types import missing_facts, provider_facts
 
 ERROR, WARNING = 1, 2
@@ -139,7 +139,7 @@ class Provider:
         """
         facts = provider_facts(kind.type_)
         if facts.sdk:
-            proposed, config = (sdk.completed(block, value, prior, facts) for value in (proposed, config))
+            proposed, config = (sdk_configuration.completed(block, value, prior, facts) for value in (proposed, config))
         planned = kind.plan(client, block, prior, planning.fill_unknown(block, proposed, prior))
         consistency.check_plan(block, config, planned)
         if prior is None:

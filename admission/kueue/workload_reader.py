@@ -7,9 +7,9 @@ from fractions import Fraction
 from math import ceil
 
 from admission.api_server.defaults import with_defaults
-from admission.api_server.fields import checked
-from admission.manifest import API_VERSIONS, EXCLUSIVE_TOPOLOGY, KINDS, Field, NotAWorkload, PodSet, Workload
+from admission.api_server.field_errors import checked
 from admission.result import Reason
+from admission.workload import API_VERSIONS, EXCLUSIVE_TOPOLOGY, KINDS, Field, NotAWorkload, PodSet, Workload
 from vocabulary.keys import UNCOUNTED_PREFIXES
 
 # What KubeRay gives the containers it adds: the job's submitter, the autoscaler, the Redis clean-up (ray-operator

@@ -15,8 +15,8 @@ from typing import Any
 
 import grpc
 
-from rehearsal.terraform.provider import Provider
-from rehearsal.terraform.wire import CALLS, MESSAGES, PACKAGE
+from rehearsal.terraform.fake_provider import Provider
+from rehearsal.terraform.protocol_messages import CALLS, MESSAGES, PACKAGE
 
 # Terraform and OpenTofu call the same providers by their own registry's name.
 _SOURCES = ("registry.terraform.io/hashicorp", "registry.opentofu.org/hashicorp")

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from rehearsal import processes
+from rehearsal import started_processes
 from rehearsal.cloud import Attributes
 from rehearsal.kubernetes import charts, controllers, kueue_configuration, server, webhooks
 from rehearsal.kubernetes.api import Api, merge
@@ -252,14 +252,14 @@ def _run(client: Client, api: Api, release: Attributes, event: str) -> str:
         stderr=subprocess.STDOUT,
         text=True,
     ) as running:
-        processes.record(client.place.processes, running.pid)
+        started_processes.record(client.place.processes, running.pid)
         try:
             output, _ = running.communicate(timeout=float(release["timeout"]))
         except subprocess.TimeoutExpired:
             running.kill()
             return f"{event} timed out after {release['timeout']} s: context deadline exceeded"
         finally:
-            processes.forget(client.place.processes, running.pid)
+            started_processes.forget(client.place.processes, running.pid)
     if running.returncode == 0:
         return ""
     lines = output.strip().splitlines()[-_LAST_LINES:]
