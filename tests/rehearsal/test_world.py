@@ -133,7 +133,7 @@ HALF_WAY = """
 import subprocess, sys, time
 sys.path.insert(0, {root!r})
 from pathlib import Path
-from rehearsal import processes
+from rehearsal import started_processes as processes
 from rehearsal.cloud import Cloud
 from tests.rehearsal.test_world import world_in
 world = world_in(Path({folder!r}))
