@@ -14,7 +14,7 @@ help:  ## This list
 setup:  ## Install everything into .venv (a network is needed the first time, and never after)
 	@sh install/run
 
-rehearse: setup  ## Deploy, check, re-plan and destroy the environment of vars.env against a played cloud
+rehearse: setup  ## Deploy, check, re-plan and destroy the environment of vars.env against a fake cloud
 	@.venv/bin/tpuenv rehearse
 
 rehearse-pipeline: setup  ## Plan, deploy, check and destroy as Cloud Build would, by the files in cloudbuild/

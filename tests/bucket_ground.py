@@ -18,7 +18,7 @@ from rehearsal.google.cloud_storage_api import BUCKET
 from rehearsal.google.project import create_project
 from rehearsal.serve import answers
 from tpuenv.google.clients import Clients, connect
-from tpuenv.recovery.states import repair_state
+from tpuenv.recovery.lost_states import repair_state
 from tpuenv.state import versions as states
 from tpuenv.terminal.dialog import Dialog
 from tpuenv.terraform.stacks import Stack

@@ -67,9 +67,9 @@ class _Commands(click.Group):
 
 def _print_versions(context: click.Context, _option: click.Parameter, given: bool) -> None:
     if given and not context.resilient_parsing:
-        from tpuenv import versions
+        from tpuenv import tool_versions
 
-        print("\n".join(versions.lines()))
+        print("\n".join(tool_versions.lines()))
         context.exit()
 
 

@@ -208,8 +208,8 @@ class Provider:
         block = self.schemas.sources[request.type_name]
         try:
             config = _decode(request.config, block)
-            found = self.sources[request.type_name].read(self._client(connection, []), config)
-            return MESSAGES["ReadDataSourceResponse"](state=_encode(found, block))
+            result = self.sources[request.type_name].read(self._client(connection, []), config)
+            return MESSAGES["ReadDataSourceResponse"](state=_encode(result, block))
         except Refusal as refusal:
             return MESSAGES["ReadDataSourceResponse"](diagnostics=[_diagnostic(refusal.message, refusal.detail)])
 

@@ -14,7 +14,7 @@ from rehearsal.inventory import remains
 from rehearsal.world import World
 from tests.rehearsal.deployed import world_of
 from tests.rehearsal.fake import ROOT
-from tpuenv.rehearsals import cdktf
+from tpuenv.rehearsals import cdktf_in_world
 
 pytestmark = [
     pytest.mark.slow,
@@ -32,11 +32,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     found = environment.load(ROOT / "tests" / "cases" / "default.env", {})
     folder = tmp_path_factory.mktemp("protection") / "world"
     with world_of(found, folder, PROJECT_ID=found.settings.project_id) as world:
-        assert cdktf.run(world, "deploy").code == 0
+        assert cdktf_in_world.run(world, "deploy").code == 0
         yield world
 
 
-def protected(run: cdktf.Run) -> list[str]:
+def protected(run: cdktf_in_world.Run) -> list[str]:
     """The stacks that Terraform refused for their protection, and what else stopped one."""
     return [
         stack.name if "lifecycle.prevent_destroy" in " ".join(error.split()) else f"{stack.name}: {error}"
@@ -67,7 +67,7 @@ def plan(world: World, stack: str, **settings: str) -> str:
 
 def test_another_range_of_the_subnet_is_refused_before_anything_is_touched(world: World) -> None:
     before = world.cloud.snapshot()
-    run = cdktf.run(world, "deploy", settings=OTHER_SUBNET)
+    run = cdktf_in_world.run(world, "deploy", settings=OTHER_SUBNET)
     assert run.code != 0
     assert protected(run) == ["foundation"]
     assert "google_compute_subnetwork.subnet" in run.errors[0]
@@ -76,7 +76,7 @@ def test_another_range_of_the_subnet_is_refused_before_anything_is_touched(world
 
 def test_a_cluster_that_a_setting_would_replace_is_refused_as_protected(world: World) -> None:
     """The setting is in a list of blocks, and Terraform has to be told the place in it."""
-    run = cdktf.run(world, "deploy", settings=OTHER_CONTROL_PLANE)
+    run = cdktf_in_world.run(world, "deploy", settings=OTHER_CONTROL_PLANE)
     assert run.code != 0
     assert protected(run) == ["cluster"]
 
@@ -88,6 +88,6 @@ def test_without_protection_it_is_replaced(world: World) -> None:
 
 
 def test_lifting_protection_lets_all_of_it_go(world: World) -> None:
-    run = cdktf.run(world, "destroy", settings=UNPROTECTED | {"DESTROY_DATA": "true"})
+    run = cdktf_in_world.run(world, "destroy", settings=UNPROTECTED | {"DESTROY_DATA": "true"})
     assert run.code == 0, run.errors
     assert remains(world.cloud, world.project.state_bucket) == []

@@ -22,7 +22,7 @@ from tests.rehearsal.conftest import FLEET
 from tests.rehearsal.deployed import admitted, api_of, deploy_again, submit, workloads, world_of
 from tests.rehearsal.fake import FakeCloud
 from tests.synthesis import HERE, Synthesis, synthesize
-from tpuenv.rehearsals import cdktf
+from tpuenv.rehearsals import cdktf_in_world
 
 Fleet = dict[str, Any]
 
@@ -193,7 +193,7 @@ def test_one_deploy_removes_a_team_and_renames_another_while_their_jobs_run(tmp_
     shutil.copy(SETTINGS, folder / "vars.env")
     wanted = environment.load(folder / "vars.env", process_env={}, fleet=folder / "fleet.yaml")
     with world_of(wanted, tmp_path / "world", TPUENV_FOLDER=str(folder)) as world:
-        assert cdktf.run(world, "deploy").code == 0
+        assert cdktf_in_world.run(world, "deploy").code == 0
         api = Api(world.cloud, world.cloud.find(CLUSTER)[0].name)
         submit(api, world.output)
         others = admitted(api, "serving")
@@ -202,7 +202,7 @@ def test_one_deploy_removes_a_team_and_renames_another_while_their_jobs_run(tmp_
         assert admitted(api, "research")
 
         write_fleet(folder, both)
-        done = cdktf.run(world, "deploy")
+        done = cdktf_in_world.run(world, "deploy")
         assert done.code == 0, done.errors
         (platform,) = (stack.text for stack in done.stacks if stack.name == "platform")
         for team in ("students", "research"):
@@ -215,6 +215,6 @@ def test_one_deploy_removes_a_team_and_renames_another_while_their_jobs_run(tmp_
             assert workloads(api, team) == []
         assert admitted(api, "serving") >= others
 
-        again = cdktf.run(world, "deploy")
+        again = cdktf_in_world.run(world, "deploy")
         assert again.code == 0
         assert all(stack.unchanged for stack in again.stacks)

@@ -28,7 +28,7 @@ from tests.rehearsal.fake import CACHE, ROOT, FakeCloud
 from tests.rehearsal.states import write_states
 from tests.synthesis import CASES, Synthesis
 from tpuenv.main import main
-from tpuenv.rehearsals.cdktf import Run, StackRun
+from tpuenv.rehearsals.cdktf_in_world import Run, StackRun
 from tpuenv.rehearsals.whole_environment import EnvironmentRehearsal
 
 CLUSTER = "projects/my-project/locations/us-east5/clusters/tpu-cluster"

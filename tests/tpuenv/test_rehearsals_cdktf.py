@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tpuenv.rehearsals.cdktf import Run, StackProgress, StackRun, stack_progress
+from tpuenv.rehearsals.cdktf_in_world import Run, StackProgress, StackRun, stack_progress
 
 # Terraform 1.11.4, its output not a terminal.
 APPLY = """\

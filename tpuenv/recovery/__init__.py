@@ -1,4 +1,5 @@
-"""What a killed run leaves: locks, lost states, objects in no state. Searches for it and repairs it.
+"""What a killed run leaves, searched and repaired: abandoned locks, lost states, objects that no state has.
 
-Imports tpuenv.review, tpuenv.state, tpuenv.google and tpuenv.terraform.
+recovery has the order, search finds the objects, import_ids and imports bring them in, findings and advice say it after
+a failed command. Imports tpuenv.review, tpuenv.state, tpuenv.google and tpuenv.terraform.
 """

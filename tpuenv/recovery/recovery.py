@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from environment import Environment
 from tpuenv.failure import Failed
 from tpuenv.google.clients import Clients
+from tpuenv.recovery.abandoned_locks import LockRelease
 from tpuenv.recovery.imports import import_objects
-from tpuenv.recovery.locks import LockRelease
-from tpuenv.recovery.states import repair_state
+from tpuenv.recovery.lost_states import repair_state
 from tpuenv.review import records
 from tpuenv.review.plans import initialize
 from tpuenv.state.bucket import ensure_state_bucket, state_objects
@@ -33,7 +33,7 @@ class Recovery:
     stacks: Sequence[Stack]
     dialog: Dialog
     dry_run: bool
-    stale_after: float = 0  # seconds: tpuenv/recovery/locks.py
+    stale_after: float = 0  # seconds: tpuenv/recovery/abandoned_locks.py
     new_bucket: bool = False  # with --yes, whether a state bucket that is gone is replaced
     _locked: set[str] = field(default_factory=set)  # stacks whose lock was not released
     _lost: set[str] = field(default_factory=set)  # stacks whose state Terraform cannot use

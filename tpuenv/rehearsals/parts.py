@@ -15,7 +15,7 @@ from tpuenv.terraform.errors import protected
 
 if TYPE_CHECKING:
     from rehearsal.world import World
-    from tpuenv.rehearsals.cdktf import Run, StackProgress, StackRun
+    from tpuenv.rehearsals.cdktf_in_world import Run, StackProgress, StackRun
 
 PROTECTED = {"DELETION_PROTECTION": "true", "DESTROY_DATA": "false"}
 UNPROTECTED = {"DELETION_PROTECTION": "false", "DESTROY_DATA": "true"}
@@ -61,7 +61,7 @@ class Parts:
 
     def cdktf(self, verb: str, settings: dict[str, str], *stacks: str, failure: str = "") -> Run:
         """Runs the real CLI for these stacks, or for all. That it fails is a problem, if `failure` says which."""
-        from tpuenv.rehearsals import cdktf
+        from tpuenv.rehearsals import cdktf_in_world as cdktf
 
         with Progress() as self.progress:
             self.progress.doing("cdktf")

@@ -14,7 +14,7 @@ from tpuenv.terraform.errors import protected
 
 if TYPE_CHECKING:
     from rehearsal.world import World
-    from tpuenv.rehearsals.cdktf import StackRun
+    from tpuenv.rehearsals.cdktf_in_world import StackRun
 
 
 class EnvironmentRehearsal(Parts):

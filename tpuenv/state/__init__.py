@@ -1,4 +1,4 @@
-"""The state bucket, and what is in it: versions of states, locks, marks of unfinished applies.
+"""Reads and writes the state bucket: versions of states, locks, marks of unfinished applies, and the bucket itself.
 
-Imports tpuenv.google and tpuenv.terraform.
+What is wrong with them, and how it is repaired, is recovery/. Imports tpuenv.google and tpuenv.terraform.
 """

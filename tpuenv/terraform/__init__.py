@@ -1,4 +1,5 @@
-"""The synthesized stacks, Terraform and cdktf run on them, their messages read and their errors explained.
+"""Terraform and the cdktf CLI in the folders of the synthesized stacks. Imports tpuenv.terminal and tpuenv.failure.
 
-Imports tpuenv.terminal and tpuenv.failure.
+stacks synthesizes and lists them, process runs Terraform, messages reads its JSON output, errors explains its errors,
+cdktf runs the CLI for a person.
 """
