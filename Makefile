@@ -36,7 +36,7 @@ bench: setup  ## Measure synthesis and a rehearsal, and write the table into doc
 test-slow: setup  ## Every environment of tests/cases up and down with jobs running, and what else takes its time
 	@TPUENV_TEST_ALL_EXAMPLES=1 $(python) -m pytest -n auto --dist loadfile -m "(slow or hypothesis) and not killed"
 
-test-killed: setup  ## Deploy builds ended half-way at ten moments, by TERM and by KILL (half an hour; test-slow does some of it)
+test-killed: setup  ## Runs ended at further moments and in further ways than test-slow has (half an hour)
 	@$(python) -m pytest -m killed
 
 test-providers: setup  ## init, validate, plan with the real Terraform providers, and compare, where they can be had

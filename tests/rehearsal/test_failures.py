@@ -59,7 +59,12 @@ def test_after_sigterm_the_next_run_goes_on_by_itself(ground: Ground, undisturbe
 
 
 @pytest.mark.parametrize(
-    ("stack", "after"), [pytest.param("foundation", 18, marks=pytest.mark.killed), ("platform", 4), ("queues", 3)]
+    ("stack", "after"),
+    [
+        pytest.param("foundation", 18, marks=pytest.mark.killed),
+        pytest.param("platform", 4, marks=pytest.mark.killed),
+        ("queues", 3),
+    ],
 )
 def test_after_sigkill_the_next_run_stops_and_recover_lets_it_go_on(
     ground: Ground, undisturbed: Things, stack: str, after: int

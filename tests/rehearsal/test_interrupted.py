@@ -118,7 +118,12 @@ def outside_of_queues(things: Things) -> set[str]:
 
 @pytest.mark.parametrize(
     ("program", "stacks", "how"),
-    [(CDKTF, "*", "typed"), (TPUENV, "*", "typed"), (CDKTF, "queues", "SIGINT"), (TPUENV, "*", "SIGTERM")],
+    [
+        pytest.param(CDKTF, "*", "typed", marks=pytest.mark.killed),
+        (TPUENV, "*", "typed"),
+        (CDKTF, "queues", "SIGINT"),
+        pytest.param(TPUENV, "*", "SIGTERM", marks=pytest.mark.killed),
+    ],
     ids=["cdktf-typed", "tpuenv-typed", "cdktf-queues-SIGINT", "tpuenv-SIGTERM"],
 )
 def test_a_destroy_stopped_while_a_queue_drains_takes_nothing_else_and_can_be_taken_back(

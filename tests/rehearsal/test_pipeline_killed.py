@@ -41,8 +41,8 @@ SEED = 5
 MOMENTS = 10
 
 
-def moments(slow: int) -> list[object]:
-    """All moments. A deploy takes half a minute: one is a slow test like others, the rest are a run of their own."""
+def moments(slow: int | None = None) -> list[object]:
+    """All moments. A deploy takes half a minute: `slow` is a slow test like others, the rest are a run of their own."""
     return [pytest.param(number, marks=() if number == slow else pytest.mark.killed) for number in range(MOMENTS)]
 
 
@@ -266,7 +266,7 @@ def _unlike(path: str, found: object, wanted: object) -> Iterator[str]:
         yield f"{path}: {json.dumps(found)} instead of {json.dumps(wanted)}"
 
 
-@pytest.mark.parametrize("number", moments(slow=6))
+@pytest.mark.parametrize("number", moments())
 def test_after_sigterm_the_next_deploy_converges_by_itself(deployments: Deployments, number: int) -> None:
     end_at(deployments, number, signal.SIGTERM)
     deployments.deploy()

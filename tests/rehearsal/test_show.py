@@ -277,6 +277,7 @@ def test_drift_is_found_by_the_second_deployment(tmp_path: Path, capfd: pytest.C
 
 
 @whole
+@pytest.mark.killed
 def test_the_whole_of_it_goes_well_also_after_one_that_was_killed_half_way(tmp_path: Path) -> None:
     folder = tmp_path / "with spaces"
     command = [sys.executable, "-m", "tpuenv", "rehearse", "--folder", str(folder)]
