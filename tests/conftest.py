@@ -19,7 +19,7 @@ from tests import published
 from tests.examples import examples
 from tests.synthesis import Synthesis
 
-# What leads to a cloud, real or played, or steers Terraform.
+# What leads to a cloud, real or fake, or steers Terraform.
 _LEADING = ("GOOGLE_", "CLOUDSDK_", "KUBE", "TF_REATTACH", "TF_VAR_", "TF_CLI_ARGS", "TF_DATA_DIR", "TF_WORKSPACE")
 
 SLOW_TEST_SECONDS = 1800

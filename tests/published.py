@@ -1,4 +1,4 @@
-"""The settings as this repository is published with them, whatever its owner has made of vars.env since."""
+"""The settings as this repository is published with them; its owner may have changed vars.env since."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Admission, explained: every manifest in tests/admission gets the answer above it, whoever else uses the queues."""
+"""Admission, explained: every manifest in tests/admission gets the answer above it, also when others use the queues."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_what_is_wrong_comes_with_what_to_do(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if _case(name)[0]["verdict"] in ("admitted", "waits")])
 def test_the_right_manifests_are_valid_kubernetes_objects(name: str) -> None:
-    """With what the webhooks fill in before the API server looks."""
+    """With what the webhooks fill in before the API server validates it."""
     manifest = _case(name)[1]
     assert errors_of(with_defaults(manifest, manifest["kind"])) == []
 
@@ -165,7 +165,7 @@ def test_a_manifest_without_a_namespace_goes_to_the_one_given() -> None:
     assert [each.code for each in explain(objects, manifest).reasons] == ["unknown-queue"]
 
 
-def test_a_namespace_that_is_not_there_is_told() -> None:
+def test_a_missing_namespace_is_reported() -> None:
     answer, manifest = _case("jobset-one-slice")
     namespaces = [{"kind": "Namespace", "metadata": {"name": "other"}}]
     found = explain([*_fleet(answer["fleet"]), *namespaces], manifest)
@@ -299,7 +299,7 @@ def test_trying_the_next_flavor_before_borrowing_is_respected() -> None:
 def test_admitted_jobs_never_hold_more_than_exists_and_reclaim_always_succeeds(
     jobs: list[tuple[str, int, str]],
 ) -> None:
-    """Plays Kueue: admit what is admitted, stop what is to be stopped and then admit."""
+    """A fake of Kueue: admit what is admitted, stop what is to be stopped and then admit."""
     objects = list(_fleet("two-teams"))
     held: dict[str, Object] = {}
     for number, (team, slices, priority) in enumerate(jobs):

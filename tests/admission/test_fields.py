@@ -51,7 +51,7 @@ def test_a_right_manifest_has_nothing_wrong_in_its_fields(name: str) -> None:
     assert _reasons(manifest_of(name)) == []
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
+def test_all_mistakes_in_a_manifest_are_reported_at_once() -> None:
     manifest = manifest_of("jobset-one-slice")
     manifest["spec"]["suspended"] = True
     pod_of(manifest)["hostNetwork"] = "yes"
@@ -115,7 +115,7 @@ def test_what_strict_validation_refuses_is_refused_and_nothing_else(name: str, d
     try:
         refused = bool(_reasons(manifest))
     except NotAWorkload:
-        refused = True  # told as a manifest that cannot be read, by its field
+        refused = True  # reported as a manifest that cannot be read, by its field
     assert refused or not strict, strict
     if _reasons_alone(manifest):
         assert strict

@@ -1,4 +1,4 @@
-"""What is no workload, or a mangled one, is told by its field; nothing makes a traceback."""
+"""What is no workload, or a mangled one, is reported by its field; nothing ends in a traceback."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.examples import examples
 NAMES = sorted(path.stem for path in CASES.glob("*.yaml"))
 
 
-def test_a_template_that_was_not_rendered_is_told() -> None:
+def test_a_template_that_was_not_rendered_is_reported() -> None:
     manifest = manifest_of("jobset-one-slice")
     manifest["spec"]["replicatedJobs"][0]["template"]["spec"]["parallelism"] = "${HOSTS}"
     found = explain(fleet(), manifest)
@@ -33,7 +33,7 @@ def test_a_template_that_was_not_rendered_is_told() -> None:
         ({"apiVersion": "jobset.x-k8s.io/v1"}, "use jobset.x-k8s.io/v1alpha2"),
     ],
 )
-def test_what_is_not_a_workload_is_told_by_field(change: Mapping[str, object], words: str) -> None:
+def test_what_is_not_a_workload_is_reported_by_field(change: Mapping[str, object], words: str) -> None:
     manifest = manifest_of("jobset-one-slice")
     with pytest.raises(NotAWorkload, match=words):
         explain(fleet(), {**manifest, **change})

@@ -177,7 +177,7 @@ def test_a_number_in_quotes_counts_as_the_number() -> None:
     assert codes_of(explain(fleet(), manifest)) == ["wrong-type"]
 
 
-def test_a_workload_made_beforehand_is_found_among_the_objects() -> None:
+def test_a_workload_that_exists_already_is_read_from_the_objects() -> None:
     manifest = manifest_of("job-cpu")
     manifest["metadata"]["labels"]["kueue.x-k8s.io/prebuilt-workload-name"] = "mine"
     workload = {"kind": "Workload", "metadata": {"name": "mine", "namespace": manifest["metadata"]["namespace"]}}

@@ -1,4 +1,4 @@
-"""What is wrong with a pool group or a team of fleet.yaml is told at its line, with what to do."""
+"""A mistake in a pool group or a team of fleet.yaml is reported at its line, with what to do."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ REFUSED_GROUPS = [
 
 
 @pytest.mark.parametrize(("keys", "key", "because"), REFUSED_GROUPS)
-def test_what_is_wrong_with_a_group_is_told_at_its_line(keys: str, key: str, because: str) -> None:
+def test_a_mistake_in_a_group_is_reported_at_its_line(keys: str, key: str, because: str) -> None:
     (problem,) = refused_fleet(one_group(keys))
     place = f"fleet.yaml:2: tpu_pools.dev{'.' if key else ''}{key}: "
     assert problem.startswith(place + because), problem
@@ -187,13 +187,13 @@ REFUSED_TEAMS = [
 
 
 @pytest.mark.parametrize(("keys", "key", "because"), REFUSED_TEAMS)
-def test_what_is_wrong_with_a_team_is_told_at_its_line(keys: str, key: str, because: str) -> None:
+def test_a_mistake_in_a_team_is_reported_at_its_line(keys: str, key: str, because: str) -> None:
     (problem,) = refused_fleet(one_team(keys))
     assert problem.startswith(f"fleet.yaml:5: teams.research.{key}: {because}"), problem
 
 
 @pytest.mark.parametrize("keys", ["share: lots", "priority: urgent", "pools: [none]", "borrowing: some", "shares: 2"])
-def test_a_team_with_one_mistake_is_told_the_next_one_too(keys: str) -> None:
+def test_two_mistakes_in_one_team_are_both_reported(keys: str) -> None:
     problems = refused_fleet(one_team(f"{keys}, members: ['group:a@b.com']"))
     assert len(problems) == 2, problems
     assert any("'group:a@b.com' needs RBAC_SECURITY_GROUP" in problem for problem in problems)

@@ -20,7 +20,7 @@ def case(name: str) -> Environment:
     return environment.load(CASES / f"{name}.env", {}, CASES / f"{name}.fleet.yaml")
 
 
-def test_mistakes_of_both_files_are_told_at_once() -> None:
+def test_mistakes_in_both_files_are_reported_at_once() -> None:
     text = "tpu_pools: {dev: {type: v6e-17, slices: 0}}\nteams: {a: {share: 0}}"
     problems = refused_fleet(text, REGION="x", CPU_MIN_NODES="9")
     assert [problem.split(": ")[0] for problem in problems] == [
@@ -31,7 +31,7 @@ def test_mistakes_of_both_files_are_told_at_once() -> None:
     ]
 
 
-def test_mistakes_of_the_fleet_are_told_beside_a_vars_env_that_cannot_be_read(tmp_path: Path) -> None:
+def test_mistakes_in_the_fleet_are_reported_beside_a_vars_env_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "fleet.yaml").write_text("a")
     with pytest.raises(Refused) as error:
         environment.load(tmp_path / "vars.env", {}, tmp_path / "fleet.yaml")

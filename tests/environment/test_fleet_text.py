@@ -48,7 +48,7 @@ def test_a_fleet_file_written_out_again_says_the_same(case: str) -> None:
 
 @settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(SECTIONS)
-def test_whatever_fleet_there_is_written_out_says_the_same(
+def test_every_fleet_reads_the_same_after_it_was_written(
     sections: tuple[list[tuple[str, str]], list[tuple[str, str]]],
 ) -> None:
     pools, teams = ("".join(f"  {name}: {value}\n" for name, value in section) for section in sections)

@@ -105,7 +105,7 @@ def test_a_folder_or_a_broken_link_in_place_of_the_file_is_no_missing_file(tmp_p
             environment.load(tmp_path / "vars.env", {}, tmp_path / name)
 
 
-def test_a_line_of_the_file_is_told_where_it_spans_several() -> None:
+def test_a_mistake_is_reported_at_its_line_in_a_value_over_several_lines() -> None:
     text = (
         "\n\ntpu_pools:\n\n  dev:\n    type: v6e-16\n\n    slices: 0\n"
         "teams:\n  a:\n    members:\n    - a@b.com\n    - c\n"

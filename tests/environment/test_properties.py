@@ -39,7 +39,7 @@ def outcome(content: bytes, process_env: dict[str, str]) -> Environment | Refuse
         for problem in refused.problems:
             key, colon, message = problem.partition(": ")
             assert key and colon and message
-            problem.encode()  # can be printed, whatever was typed
+            problem.encode()  # can be printed for every input
             assert problem.isprintable()
         return refused
 

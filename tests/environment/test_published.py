@@ -1,4 +1,4 @@
-"""Regions, zones and GKE versions that Google does not publish are told apart from all that is wrong for certain."""
+"""Regions, zones and GKE versions that Google does not publish are reported apart from certain mistakes."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def test_each_share_is_rounded_down_or_up(total: int, shares: list[int], owed: l
         assert int(total * claim) <= each < total * claim + 1
 
 
-def test_who_has_a_whole_number_gets_no_more_of_it_whatever_is_owed() -> None:
+def test_a_team_that_is_owed_a_whole_number_gets_exactly_that() -> None:
     claims = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)]
     assert share_out(2, claims, [Fraction(9), Fraction(0), Fraction(1)]) == [1, 0, 1]
 
@@ -249,7 +249,7 @@ def test_every_object_is_valid_down_to_the_last_key() -> None:
         ("ResourceFlavor", {"labels": {}}),
     ],
 )
-def test_a_key_or_value_of_another_api_version_is_found(kind: str, change: Object) -> None:
+def test_a_key_or_value_of_another_api_version_is_an_error(kind: str, change: Object) -> None:
     found = _of_kind(queue_objects(DEFAULT), kind)[0]
     assert errors_of({**found, "spec": {**found["spec"], **change}}) != []
 
@@ -257,7 +257,7 @@ def test_a_key_or_value_of_another_api_version_is_found(kind: str, change: Objec
 @pytest.mark.parametrize(
     "change", [{"metadata": {"name": "a", "team": "b"}}, {"value": "high"}, {"spec": {}}, {"metadata": None}]
 )
-def test_a_wrong_key_outside_the_spec_is_found(change: Object) -> None:
+def test_a_wrong_key_outside_the_spec_is_an_error(change: Object) -> None:
     assert errors_of({**_of_kind(queue_objects(DEFAULT), "WorkloadPriorityClass")[0], **change}) != []
 
 

@@ -115,7 +115,7 @@ def test_quotas_and_limits_of_chips_are_whole_slices(fleet: Environment) -> None
 
 @given(fleet=fleets())
 @settings(max_examples=25)
-def test_whoever_can_have_slices_can_have_all_cores_and_memory_of_their_hosts(fleet: Environment) -> None:
+def test_a_team_with_slices_has_quota_for_all_cores_and_memory_of_their_hosts(fleet: Environment) -> None:
     """Of all pool groups at once, borrowed slices and their limits included, with nobody else there."""
     cluster = read_cluster(queue_objects(fleet))
     for team in fleet.teams:
@@ -335,7 +335,7 @@ def test_weights_are_written_as_the_api_server_writes_them(thousandths: int) -> 
 
 @pytest.mark.parametrize("name", FLEET_CASES)
 def test_cpu_work_never_takes_a_tpu_node(name: str) -> None:
-    """What no node of the CPU pool can hold never starts, and what is beyond the pool waits, whatever hosts have."""
+    """What no node of the CPU pool can hold never starts, and what is beyond the pool waits, on hosts of any size."""
     found = case(name)
     container = {"name": "a", "image": "a", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
     job: Object = {

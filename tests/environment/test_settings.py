@@ -80,7 +80,7 @@ def test_a_good_value_is_taken_as_it_is(key: str, value: str) -> None:
 
 
 @pytest.mark.parametrize("between", [",", ", ", " ", " , ", ",,"])
-def test_members_are_told_apart_by_commas_or_spaces(between: str) -> None:
+def test_members_are_separated_by_commas_or_spaces(between: str) -> None:
     text = between.join(["alice@example.com", "group:tpu@example.com", "bob+tpu@example.com"])
     environment = loaded(MEMBERS=text, RBAC_SECURITY_GROUP="gke-security-groups@example.com")
     assert environment.teams[0].members == (
@@ -97,7 +97,7 @@ def test_as_many_members_as_a_fleet_file_takes_fit_into_the_setting() -> None:
     assert "there are 501 members, and 500 at most; name a Google group" in problem
 
 
-def test_all_that_is_wrong_with_members_is_told_in_one_line() -> None:
+def test_all_mistakes_in_the_members_are_reported_in_one_line() -> None:
     (problem,) = refused(MEMBERS="bob, a@b.com, a@b.com, Al@b.com, x@y.iam.gserviceaccount.com")
     assert problem == (
         "MEMBERS: 'bob, a@b.com, a@b.com, Al@b.com, x@y.iam.gserviceaccount.com' cannot be used: 'bob' is not a "
@@ -272,7 +272,7 @@ def test_a_misspelt_key_is_one_mistake_and_not_two() -> None:
     assert len(refused(REGION="us-east1", ZOEN="us-east1-d")) == 1
 
 
-def test_all_mistakes_are_told_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     problems = refused(
         PROJECT_ID="X", TPU_TYPE="v6e-17", NUM_TPU_POOLS="0", SUBNET_CIDR="10.4.0.0/20", ZONE="us-east1-b", COLOUR="red"
     )

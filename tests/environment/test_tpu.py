@@ -158,12 +158,12 @@ def test_an_unknown_type_names_the_nearest_one(typed: str, nearest: str) -> None
 
 
 @pytest.mark.parametrize("typed", ["", "x", "v3-8", "-", "a100-8", "²-²", "v6e-²"])
-def test_what_resembles_no_type_is_told_which_there_are(typed: str) -> None:
+def test_a_type_that_resembles_none_is_refused_with_an_example(typed: str) -> None:
     with pytest.raises(UnknownTpuType, match=r"v6e-16"):
         slice_for(typed)
 
 
 @pytest.mark.parametrize("typed", ["v6e-0", "v6e-016", "v6e-+16", "v6e-1_6", "v6e-04x4", "v6e-16.0", "v6e-1e1", "v4-4"])
-def test_a_number_that_only_looks_right_is_refused(typed: str) -> None:
+def test_a_number_in_another_notation_is_refused(typed: str) -> None:
     with pytest.raises(UnknownTpuType):
         slice_for(typed)

@@ -62,7 +62,7 @@ def test_ways_to_write_a_value(line: str) -> None:
         ("ZONE=us-east5-b#x", "ZONE: 'us-east5-b#x' is not a zone; write one such as us-east5-b"),
     ],
 )
-def test_a_line_that_cannot_be_read_is_told_by_its_number(line: str, problem: str) -> None:
+def test_a_line_that_cannot_be_read_is_reported_by_its_number(line: str, problem: str) -> None:
     assert refused_text(f"PROJECT_ID=my-project\n{line}\n") == (problem,)
 
 

@@ -19,7 +19,7 @@ from install.steps import Layout, Progress
 
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
-    """An environment in a folder whose name needs quoting, with a node that tells what it was started with."""
+    """An environment in a folder whose name needs quoting, with a node that prints what it was started with."""
     layout = Layout(root=tmp_path / 'it\'s a "folder" $HOME')
     layout.bin.mkdir(parents=True)
     layout.python.symlink_to(sys.executable)
@@ -43,7 +43,7 @@ def test_cdktf_runs_on_the_environments_node_with_its_programs_first_on_path(lay
 
 
 @pytest.mark.parametrize("service", ["CHECKPOINT_DISABLE", "DISABLE_VERSION_CHECK"])
-def test_cdktf_asks_nobody_for_news_unless_told_to(layout: Layout, service: str) -> None:
+def test_cdktf_calls_no_service_unless_a_variable_allows_it(layout: Layout, service: str) -> None:
     for settings, reached in (({}, "1"), ({service: ""}, "")):
         others = {name: value for name, value in os.environ.items() if name != service}
         out = subprocess.run(

@@ -18,7 +18,7 @@ from install.steps import ROOT, Layout
 
 pytestmark = pytest.mark.slow  # a terminal is held for a second
 
-# Tells the signals it gets for half a second after the first, and frees its lock with an exit code of its own.
+# Reports the signals it gets for half a second after the first, and frees its lock with an exit code of its own.
 PATIENT = """\
 import os, signal, sys, time
 got = []
@@ -128,7 +128,7 @@ def test_terraform_asks_and_is_answered_at_its_terminal(terraform: str, tmp_path
 
 
 @pytest.mark.parametrize("how", ["typed", "SIGINT", "SIGTERM", "terminal lost"])
-def test_terraform_is_told_once_to_stop_and_waited_for(terraform: str, tmp_path: Path, how: str) -> None:
+def test_terraform_gets_one_signal_to_stop_and_is_waited_for(terraform: str, tmp_path: Path, how: str) -> None:
     """At a second interrupt Terraform gives up at once and leaves its lock behind."""
     patient = tmp_path / "patient.py"
     patient.write_text(PATIENT)
@@ -147,7 +147,7 @@ def test_terraform_is_told_once_to_stop_and_waited_for(terraform: str, tmp_path:
     assert told.read_text() == ("SIGTERM" if how == "SIGTERM" else "SIGINT")
 
 
-def test_a_terraform_that_is_not_there_is_told(terraform: str) -> None:
+def test_a_missing_terraform_is_reported(terraform: str) -> None:
     terminal = Terminal(terraform, "apply", real="no-such-terraform")
     terminal.read_until("no-such-terraform: No such file or directory")
     assert terminal.end()[0] == 127

@@ -1,4 +1,4 @@
-"""`install/run` finds a Python that is fit, or says in words which were found and what to install."""
+"""`install/run` finds a Python that is fit, or prints which there are and what to install."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A folder with a space in its name, that holds install/run and a setup package that tells who runs it."""
+    """A folder with a space in its name, that holds install/run and a setup package that prints who runs it."""
     folder = tmp_path / "a clone"
     (folder / "install").mkdir(parents=True)
     shutil.copy(ROOT / "install" / "run", folder / "install" / "run")
@@ -52,13 +52,13 @@ def test_python3_is_used_when_it_is_fit(repository: Path) -> None:
     assert run(repository).stdout == "installed with\n"
 
 
-def test_a_newer_python_is_found_when_python3_is_too_old(repository: Path) -> None:
+def test_a_newer_python_is_used_when_python3_is_too_old(repository: Path) -> None:
     python(repository, "python3", says="is Python 3.9")
     python(repository, "python3.12", fit=True)
     assert run(repository).returncode == 0
 
 
-def test_what_was_found_and_what_to_do_is_said_when_none_is_fit(repository: Path) -> None:
+def test_the_pythons_there_are_and_what_to_install_are_printed_when_none_is_fit(repository: Path) -> None:
     old = python(repository, "python3", says="is Python 3.9")
     bare = python(repository, "python3.11", says="is Python 3.11 without its venv module")
     done = run(repository)
@@ -91,7 +91,7 @@ def test_the_users_python_settings_do_not_hide_the_setup(repository: Path, setti
     assert run(repository, **setting).stdout == "installed with\n"
 
 
-def test_a_finished_setup_is_seen_without_looking_for_a_python(repository: Path) -> None:
+def test_a_finished_setup_is_recognized_without_a_search_for_python(repository: Path) -> None:
     ready = repository / ".venv" / "bin" / "python"
     ready.parent.mkdir(parents=True)
     ready.write_text('#!/bin/sh\ntest "$*" = "-m install --check"\n')

@@ -111,7 +111,7 @@ def test_a_damaged_record_means_that_nothing_is_done(layout: Layout) -> None:
         assert not Completed(layout).is_current("packages", ["1"])
 
 
-def test_a_change_of_a_lock_file_installs_anew() -> None:
+def test_a_change_of_a_lock_file_installs_again() -> None:
     """Of the real steps: they follow the two lock files."""
     followed = {step.name: step.inputs(Layout()) for step in STEPS}
     layout = Layout()
@@ -123,7 +123,7 @@ def test_a_change_of_a_lock_file_installs_anew() -> None:
         assert [name for name, inputs in followed.items() if digest in inputs] == names
 
 
-def test_a_program_that_fails_is_told_with_its_last_words_and_the_log_has_the_rest(layout: Layout) -> None:
+def test_a_program_that_fails_is_reported_with_its_last_lines_and_the_log_has_the_rest(layout: Layout) -> None:
     program = "for number in range(100): print('line', number)\nraise SystemExit(3)"
     with pytest.raises(CommandFailed) as failed:
         run([sys.executable, "-c", program], layout=layout)

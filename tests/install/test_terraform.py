@@ -83,7 +83,7 @@ def test_the_environments_own_terraform_is_not_taken_for_one_on_path(
     assert run(layout, "apply") == "terraform apply\n"
 
 
-def test_without_any_one_line_says_what_was_found_and_what_to_install(layout: Layout) -> None:
+def test_without_any_terraform_one_line_says_what_there_is_and_what_to_install(layout: Layout) -> None:
     program(on_path(layout), "terraform", version="1.5.7")
     with pytest.raises(SetupError) as refused:
         terraform.install(layout)
@@ -159,7 +159,7 @@ def test_on_a_bare_machine_it_is_missed_before_anything_is_installed(tmp_path: P
     assert sorted(path.name for path in (tmp_path / "clone" / ".venv").iterdir()) == ["setup.json"]
 
 
-def test_it_stays_when_the_packages_are_installed_anew(layout: Layout) -> None:
+def test_it_stays_when_the_packages_are_installed_again(layout: Layout) -> None:
     program(on_path(layout), "terraform", version="1.11.4")
     terraform.install(layout)
     packages._empty(layout.venv)

@@ -233,7 +233,7 @@ class FakeCloud:
         return item
 
     def again(self, address: str, **changes: Any) -> Resource:
-        """Take the resource out of the cloud behind everybody's back and create it anew, with `changes`."""
+        """Delete the resource outside of Terraform and create it again, with `changes`."""
         item = self.resources[address]
         client, kind, _, _ = self._parts(item)
         name = kind.identity(client, item.state)  # type: ignore[attr-defined]

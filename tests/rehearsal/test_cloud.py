@@ -1,4 +1,4 @@
-"""The fake cloud: what is written is written, whatever happens."""
+"""The fake cloud: what is written stays written, after crashes too."""
 
 from __future__ import annotations
 

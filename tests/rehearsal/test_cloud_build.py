@@ -50,7 +50,7 @@ def test_a_trigger_comes_stays_changes_and_goes(building: FakeCloud) -> None:
     assert len(building.cloud.find("google_cloudbuild_trigger")) == 0
 
 
-def test_google_gives_back_the_connection_s_type_of_repository_whatever_was_sent(building: FakeCloud) -> None:
+def test_google_returns_the_connection_s_type_of_repository_and_ignores_the_one_sent(building: FakeCloud) -> None:
     """Required, and not computed: without ignore_changes it is set again at every deploy."""
     ours = {"repository": REPOSITORY, "repo_type": "UNKNOWN"}
     by_hand = {

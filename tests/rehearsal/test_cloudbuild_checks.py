@@ -1,4 +1,4 @@
-"""Whatever is wrong with any of the build files is told before the first build, with file, line and key."""
+"""All mistakes in the build files are reported before the first build, with file, line and key."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("name", "old", "new", "problem"), WRONG.values(), ids=list(WRONG))
-def test_a_mistake_in_any_file_is_told(
+def test_a_mistake_in_any_file_is_reported(
     checkout: Path, triggers: list[Trigger], name: str, old: str, new: str, problem: str
 ) -> None:
     edit(checkout, name, old, new)
@@ -101,7 +101,7 @@ def test_what_the_trigger_gives_has_to_be_declared(checkout: Path, triggers: lis
     )
 
 
-def test_a_step_without_an_image_is_told_once(checkout: Path, triggers: list[Trigger]) -> None:
+def test_a_step_without_an_image_is_reported_once(checkout: Path, triggers: list[Trigger]) -> None:
     edit(checkout, "plan.yaml", "  name: ${_BUILDER}\n", "")
     assert told(checkout, triggers) == ["cloudbuild/plan.yaml:4: steps[0]: names no image"]
 
@@ -111,7 +111,7 @@ def test_a_file_that_a_trigger_runs_has_to_be_there(checkout: Path, triggers: li
     assert told(checkout, triggers) == ["cloudbuild/drift.yaml: is not there, and trigger tpu-drift runs it"]
 
 
-def test_all_files_are_told_at_once(checkout: Path, triggers: list[Trigger]) -> None:
+def test_the_mistakes_in_all_files_are_reported_at_once(checkout: Path, triggers: list[Trigger]) -> None:
     for path in (checkout / "cloudbuild").glob("*.yaml"):
         path.write_text(f"queueTtl: 3s\n{path.read_text()}")
     lines = told(checkout, triggers)

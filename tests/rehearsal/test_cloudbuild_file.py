@@ -138,7 +138,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("old", "new", "problem"), WRONG.values(), ids=list(WRONG))
-def test_what_is_wrong_is_told_with_file_line_and_key(tmp_path: Path, old: str, new: str, problem: str) -> None:
+def test_a_mistake_is_reported_with_file_line_and_key(tmp_path: Path, old: str, new: str, problem: str) -> None:
     assert old in GOOD
     told = problems(tmp_path, GOOD.replace(old, new, 1))
     assert len([each for each in told if f"build.yaml{problem}" in each]) == 1, told
@@ -148,7 +148,7 @@ def test_a_file_without_steps_is_refused(tmp_path: Path) -> None:
     assert "build.yaml:1: steps: there are no steps" in problems(tmp_path, "steps: []\noptions: {logging: GCS_ONLY}\n")
 
 
-def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+def test_all_mistakes_in_a_file_are_reported_at_once(tmp_path: Path) -> None:
     text = GOOD.replace("'$_WORD'", "'$_ONE $_TWO'").replace("steps:\n", "queueTtl: 1s\nsteps:\n")
     assert len(problems(tmp_path, text)) == 4
 

@@ -68,7 +68,7 @@ def test_an_event_starts_the_triggers_of_its_branch(cloud: Cloud, event: str, br
     assert [each.name for each in triggers.started_by(cloud, event, branch)] == names
 
 
-def test_a_trigger_is_found_by_its_name_and_by_its_number(cloud: Cloud) -> None:
+def test_a_trigger_can_be_read_by_its_name_and_by_its_number(cloud: Cloud) -> None:
     assert triggers.trigger(cloud, "deploy") == triggers.trigger(cloud, f"{PLACE}/triggers/2")
     with pytest.raises(KeyError):
         triggers.trigger(cloud, "nothing")
@@ -184,6 +184,6 @@ def test_a_file_that_is_no_good_fails_the_build(running: Running, name: str, tex
 
 
 @needs_git
-def test_a_folder_that_is_no_checkout_is_told(running: Running, tmp_path: Path) -> None:
+def test_a_folder_that_is_no_checkout_is_reported(running: Running, tmp_path: Path) -> None:
     with pytest.raises(CannotStart, match="is no git checkout"):
         running.service.commit(tmp_path, changed={})

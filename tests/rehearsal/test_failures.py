@@ -166,7 +166,7 @@ def test_a_403_half_way_leaves_a_state_that_the_next_run_goes_on_from(ground: Gr
     ground.unchanged()
 
 
-def test_a_lock_that_somebody_deletes_during_an_apply_does_no_damage_and_is_told(ground: Ground) -> None:
+def test_a_lock_that_somebody_deletes_during_an_apply_does_no_damage_and_is_reported(ground: Ground) -> None:
     failures.turn_on(ground.world.cloud, failures.SILENT, after=20)
     running = ground.start_apply("foundation")
     ground.wait(running)

@@ -94,7 +94,7 @@ def test_the_deploy_account_may_see_what_its_destroy_would_leave_behind(ground: 
     assert len(ground.world.cloud.find("google_container_cluster")) == 0
 
 
-def test_what_cannot_be_looked_at_is_named_and_the_rest_goes_on(ground: Ground) -> None:
+def test_what_cannot_be_read_is_named_and_the_rest_goes_on(ground: Ground) -> None:
     ground.apply("foundation")
     ground.world.cloud.put_blob(STATES, "tpu/cluster/default.tfstate", b'{"version": 4', {}, keep_old=True)
     said = ground.recover("--dry-run", code=1)

@@ -35,7 +35,7 @@ def test_email_and_member_are_known_at_plan(empty: FakeCloud) -> None:
     assert state is not None
     assert state["member"] == "serviceAccount:some-nodes@my-project.iam.gserviceaccount.com"
     planned, _ = empty.plan("google_service_account.a", account_id="other-nodes")
-    assert planned["email"] == state["email"], "replacing plans anew"
+    assert planned["email"] == state["email"], "a replacement plans them again"
 
 
 def test_a_member_must_be_an_account_that_exists(deployed: FakeCloud) -> None:
@@ -47,7 +47,7 @@ def test_a_member_must_be_an_account_that_exists(deployed: FakeCloud) -> None:
 
 
 @pytest.mark.parametrize("member", ["nobody", "robot:x@y.z", ""])
-def test_a_member_must_look_like_one(deployed: FakeCloud, member: str) -> None:
+def test_a_member_that_is_not_of_a_known_form_is_refused(deployed: FakeCloud, member: str) -> None:
     with pytest.raises(Refusal, match="Invalid value for IAM member"):
         deployed.make("google_project_iam_member.two", like=MEMBER, member=member)
 
@@ -123,7 +123,7 @@ def test_a_service_must_have_a_name_of_google(empty: FakeCloud) -> None:
         empty.make("google_project_service.s", service="compute")
 
 
-def test_destroying_a_service_leaves_it_on_unless_told_otherwise(empty: FakeCloud) -> None:
+def test_destroying_a_service_disables_it_unless_disable_on_destroy_is_false(empty: FakeCloud) -> None:
     for disable, count in ((False, 1), (None, 0)):
         empty.make("google_project_service.s", service="pubsub.googleapis.com", disable_on_destroy=disable)
         empty.destroy("google_project_service.s")

@@ -1,4 +1,4 @@
-"""The real cdktf, told to stop while a stack is at work: Terraform ends it in order, and no other stack is begun."""
+"""The real cdktf, stopped during the work on a stack: Terraform ends it in order, and no other stack is begun."""
 
 from __future__ import annotations
 

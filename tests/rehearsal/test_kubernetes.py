@@ -229,7 +229,7 @@ def test_labels_of_a_namespace_change_in_place_and_drift_shows(deployed: FakeClo
     assert not deployed.unchanged(TEAM)
 
 
-def test_an_object_that_is_gone_is_planned_anew(deployed: FakeCloud, api: Api) -> None:
+def test_an_object_that_is_gone_is_planned_again(deployed: FakeCloud, api: Api) -> None:
     api.remove(api.get(api.resource("v1", "ServiceAccount"), "tpu-training", "training"))
     assert deployed.read(ACCOUNT) is None
 

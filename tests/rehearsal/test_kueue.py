@@ -111,7 +111,7 @@ def with_priority(name: str, priority: str) -> dict[str, Any]:
     return made
 
 
-def test_a_job_of_the_same_priority_waits_and_is_told_so(api: Api) -> None:
+def test_a_job_of_the_same_priority_waits_and_its_status_says_so(api: Api) -> None:
     for name in ("one", "two", "three"):
         api.create(with_priority(name, "medium"))
     (condition,) = workload(api, "three")["status"]["conditions"]

@@ -44,7 +44,7 @@ NEVER = [
 
 
 @pytest.mark.parametrize("what", WHOLE_WAY)
-def test_members_submit_look_forward_ports_and_exec_in_their_namespace_alone(what: str, fleet: FakeCloud) -> None:
+def test_members_submit_read_forward_ports_and_exec_in_their_namespace_alone(what: str, fleet: FakeCloud) -> None:
     assert may(fleet, "alice@example.com", what, "research")
     assert not may(fleet, "alice@example.com", what, "serving")
     assert not may(fleet, "alice@example.com", what, "kueue-system")

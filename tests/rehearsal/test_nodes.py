@@ -15,7 +15,7 @@ from vocabulary.keys import MACHINE_LABEL, POOL_LABEL, SPOT_LABEL, ZONE_LABEL
 CASE = HERE / "cases" / f"{FLEET}.env"
 
 
-def test_every_node_pool_has_the_labels_that_are_told_of_it(fleet: FakeCloud) -> None:
+def test_every_node_pool_has_the_labels_of_its_expected_nodes(fleet: FakeCloud) -> None:
     wanted = environment.load(CASE, process_env={}, fleet=CASE.with_suffix(".fleet.yaml"))
     told = {node["metadata"]["name"]: node["metadata"]["labels"] for node in node_objects(wanted)}
     (cluster,) = fleet.cloud.find("google_container_cluster")

@@ -24,7 +24,7 @@ def wanted(folder: Path, **settings: str) -> Environment:
     return environment.load(published.folder(folder) / "vars.env", settings)
 
 
-def test_wrong_settings_are_told_in_a_line_each_before_anything_starts(
+def test_wrong_settings_are_reported_in_a_line_each_before_anything_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TPU_TYPE", "v6e-17")

@@ -142,7 +142,7 @@ class Deployments:
             return int(cloud.execute("SELECT number FROM writes").fetchone()[0])
 
     def settle(self) -> None:
-        """Google finishes what was asked of it, whoever is no longer there to hear of it."""
+        """Google finishes what was asked of it, also when the client has ended."""
         before, since = self.count(), time.monotonic()
         while time.monotonic() - since < 0.5:
             time.sleep(0.05)

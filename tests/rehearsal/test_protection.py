@@ -75,7 +75,7 @@ def test_another_range_of_the_subnet_is_refused_before_anything_is_touched(world
 
 
 def test_a_cluster_that_a_setting_would_replace_is_refused_as_protected(world: World) -> None:
-    """The setting is in a list of blocks, and Terraform has to be told the place in it."""
+    """The setting is in a list of blocks, and its address has to name the place in it."""
     run = cdktf_in_world.run(world, "deploy", settings=OTHER_CONTROL_PLANE)
     assert run.code != 0
     assert protected(run) == ["cluster"]

@@ -172,7 +172,9 @@ def test_a_team_goes_also_where_kueue_is_gone_with_all_its_queues(fleet: FakeClo
     fleet.destroy(address)
 
 
-def test_a_kueue_that_does_not_answer_is_told_and_nothing_goes(fleet: FakeCloud, synthesis: Synthesis) -> None:
+def test_a_kueue_that_does_not_answer_is_reported_and_nothing_is_removed(
+    fleet: FakeCloud, synthesis: Synthesis
+) -> None:
     api = api_of(fleet)
     submit(api, synthesis.folder(FLEET))
     running = admitted(api)

@@ -64,7 +64,7 @@ def test_a_member_of_a_set_gets_no_blocks_from_the_server() -> None:
 
 
 @pytest.mark.parametrize("planned", [{"place": "b"}, {"rows": [{"kind": "a", "in": []}]}])
-def test_a_plan_that_is_not_what_is_configured_is_found(planned: dict[str, object]) -> None:
+def test_a_plan_that_is_not_what_is_configured_is_reported(planned: dict[str, object]) -> None:
     config = value(place="a", made="x")
     check_plan(BLOCK, config, config)
     with pytest.raises(Inconsistent):
@@ -80,7 +80,7 @@ def test_a_plan_may_decide_what_nobody_configured_only_where_the_server_may() ->
 @pytest.mark.parametrize(
     "state", [{"place": "b"}, {"made": UNKNOWN}, {"rows": [{"kind": "z", "in": []}]}, {"rows": []}]
 )
-def test_a_result_that_is_not_what_was_planned_is_found(state: dict[str, object]) -> None:
+def test_a_result_that_is_not_what_was_planned_is_reported(state: dict[str, object]) -> None:
     planned = value(place="a", made=UNKNOWN, rows=[{"kind": "a", "in": []}])
     check_result(BLOCK, planned, planned | {"made": "server"})
     with pytest.raises(Inconsistent):

@@ -41,7 +41,7 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROJECT_ID", "my-project")
 
 
-def test_wrong_settings_are_told_in_a_line_each_before_anything_starts(
+def test_wrong_settings_are_reported_in_a_line_each_before_anything_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TPU_TYPE", "v6e-17")
@@ -52,14 +52,14 @@ def test_wrong_settings_are_told_in_a_line_each_before_anything_starts(
     assert not (tmp_path / "w").exists()
 
 
-def test_a_folder_in_use_is_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_in_use_is_reported_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     project = Project(id_="my-project", number="1", region="us-east5", state_bucket="s", services=[])
     with World(folder=tmp_path / "w", project=project, cache=CACHE):
         assert main(["rehearse", "--folder", str(tmp_path / "w")]) == 1
     assert "another rehearsal is running in" in capsys.readouterr().err
 
 
-def test_a_missing_terraform_is_told_in_a_line(
+def test_a_missing_terraform_is_reported_in_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TERRAFORM_BINARY_NAME", "no-such-terraform")
@@ -200,7 +200,7 @@ def test_a_team_whose_queue_is_on_hold_is_a_problem_and_the_others_have_their_ve
     assert "research: admitted: " in told and "students: admitted: " in told
 
 
-def test_warnings_are_told_once_above_and_once_at_the_end(
+def test_warnings_are_printed_once_above_and_once_at_the_end(
     fleet: FakeCloud, synthesis: Synthesis, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wanted = dataclasses.replace(synthesis.environment(FLEET), warnings=("ZONE: may be wrong",))
@@ -262,7 +262,7 @@ def test_a_deployment_that_fails_says_why_and_the_exit_code_is_1(
 
 
 @whole
-def test_drift_is_found_by_the_second_deployment(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_drift_is_reported_by_the_second_deployment(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with world_in(tmp_path / "w") as world:
         fake = show(world)
         assert fake._deploy()
@@ -332,7 +332,7 @@ def test_a_signal_ends_everything(tmp_path: Path, number: signal.Signals, code: 
 
 
 @whole
-def test_what_is_kept_can_be_looked_at_with_the_commands_it_prints(tmp_path: Path) -> None:
+def test_a_kept_world_can_be_read_with_the_commands_that_were_printed(tmp_path: Path) -> None:
     folder = tmp_path / "with spaces"
     pid, terminal = pty.fork()
     if pid == 0:
@@ -345,7 +345,7 @@ def test_what_is_kept_can_be_looked_at_with_the_commands_it_prints(tmp_path: Pat
     while "Enter ends it." not in shown:
         shown += os.read(terminal, 4096).decode()
     printed = shown.replace("\r", "").split("reach the fake cloud:\n")[1].split("Enter ends it.")[0]
-    # Whoever types them approves the plan, too.
+    # The person who types them approves the plan, too.
     typed = printed.replace("--skip-provider-lock", "--skip-provider-lock --auto-approve")
     done = subprocess.run(["sh", "-ec", typed], cwd=tmp_path, capture_output=True, text=True, check=False)
     os.write(terminal, b"\n")

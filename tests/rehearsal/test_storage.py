@@ -69,7 +69,7 @@ def test_drift_of_a_bucket_is_planned_back(deployed: FakeCloud) -> None:
     assert (planned["public_access_prevention"], replaced) == ("enforced", [])
 
 
-def test_a_bucket_that_is_gone_is_planned_anew(deployed: FakeCloud) -> None:
+def test_a_bucket_that_is_gone_is_planned_again(deployed: FakeCloud) -> None:
     deployed.cloud.delete("google_storage_bucket", NAME)
     assert deployed.read(BUCKET) is None
 

@@ -46,7 +46,7 @@ def test_a_folder_that_is_not_the_rehearsals_is_refused_and_nobody_is_asked_to_r
     assert sorted(os.listdir(folder)) == before or str(folder) == tempfile.gettempdir()
 
 
-def test_a_home_folder_is_never_emptied_whatever_is_in_it(home: Path) -> None:
+def test_a_home_folder_is_never_emptied(home: Path) -> None:
     assert "is, or holds, the home folder" in refusal(home)
     assert "is, or holds, the home folder" in refusal(home.parent)
     assert usable(home / "rehearsal", ours=False) == home / "rehearsal"
@@ -73,7 +73,7 @@ def test_a_link_is_judged_by_where_it_leads(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("to", ["nowhere", "link"])
-def test_a_link_that_leads_nowhere_is_told(tmp_path: Path, to: str) -> None:
+def test_a_link_that_leads_nowhere_is_reported(tmp_path: Path, to: str) -> None:
     (tmp_path / "link").symlink_to(to)
     assert "link cannot be used: it is a symbolic link that leads nowhere; name a new" in refusal(tmp_path / "link")
 
@@ -85,14 +85,14 @@ def test_a_marks_link_is_no_mark(tmp_path: Path) -> None:
     assert "files that no rehearsal wrote" in refusal(tmp_path / "w")
 
 
-def test_a_file_is_told(tmp_path: Path) -> None:
+def test_a_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert f"{tmp_path / 'file'} cannot be used: it is a file; name a new or an empty folder" in refusal(
         tmp_path / "file"
     )
 
 
-def test_a_folder_that_cannot_be_written_is_told_with_what_stands_in_the_way(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported_with_the_cause(tmp_path: Path) -> None:
     error = PermissionError(13, "Permission denied", str(tmp_path / "w.lock"))
     assert str(cannot_be_used(tmp_path / "w", error)) == (
         f"{tmp_path / 'w'} cannot be used: Permission denied ({tmp_path / 'w.lock'}); "
@@ -101,7 +101,7 @@ def test_a_folder_that_cannot_be_written_is_told_with_what_stands_in_the_way(tmp
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc, where nobody can make a folder")
-def test_a_place_where_no_folder_can_be_made_is_told(
+def test_a_place_where_no_folder_can_be_created_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PROJECT_ID", "my-project")

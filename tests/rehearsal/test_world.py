@@ -174,7 +174,7 @@ def test_the_server_and_all_that_is_at_work_end_when_their_parent_is_killed(tmp_
 
 
 def source(environment: Path) -> subprocess.CompletedProcess[str]:
-    """In a shell of its own, which tells then whether Terraform would meet the fake cloud."""
+    """In a shell of its own, which prints whether Terraform would meet the fake cloud."""
     script = f". {quote(str(environment))} && echo fine; echo [$TF_INPUT]"
     settings = {"PATH": os.defpath}
     return subprocess.run(["sh", "-c", script], env=settings, capture_output=True, text=True, check=False)
@@ -227,7 +227,7 @@ sys.exit(3)
 
 
 def starting(interrupts: signal.Handlers, *command: str, cwd: Path) -> subprocess.Popen[str]:
-    """A process that inherits that of interrupts, whatever these tests themselves were started with."""
+    """A process that inherits that of interrupts; how these tests were started does not matter."""
     before = signal.signal(signal.SIGINT, interrupts)
     try:
         return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, text=True, start_new_session=True)
@@ -237,7 +237,7 @@ def starting(interrupts: signal.Handlers, *command: str, cwd: Path) -> subproces
 
 @needs_terraform
 @pytest.mark.parametrize("parent", [signal.SIG_DFL, signal.SIG_IGN], ids=["hears", "ignores"])
-def test_an_interrupted_terraform_reads_as_stopped_whatever_it_did_before(
+def test_an_interrupted_terraform_reads_as_stopped_after_an_earlier_success(
     tmp_path: Path, parent: signal.Handlers
 ) -> None:
     with world_in(tmp_path / "w") as world:
@@ -289,7 +289,7 @@ def test_a_folder_that_is_known_to_be_ours_needs_no_mark(tmp_path: Path) -> None
         assert world.cloud.snapshot()
 
 
-def test_a_program_that_is_no_terraform_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_is_no_terraform_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     false = shutil.which("false")
     assert false is not None
     monkeypatch.setenv("TERRAFORM_BINARY_NAME", false)
@@ -300,16 +300,14 @@ def test_a_program_that_is_no_terraform_is_told(tmp_path: Path, monkeypatch: pyt
         pass
 
 
-def test_a_folder_for_temporary_files_that_is_not_there_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_folder_for_temporary_files_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path / "gone"))
     with pytest.raises(CannotStart, match=r"TMPDIR: '.*gone' is not a folder"), world_in(tmp_path / "w"):
         pass
     assert not (tmp_path / "w").exists()
 
 
-def test_a_file_in_place_of_the_folder_is_told(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CannotStart, match="file cannot be used"), world_in(tmp_path / "file"):
         pass

@@ -107,7 +107,7 @@ def test_a_submodule_that_nobody_imported_can_be_asked_of_its_package() -> None:
 
 
 @pytest.mark.slow
-def test_a_type_that_nobody_imported_is_found_when_the_kernel_returns_it() -> None:
+def test_a_type_that_nobody_imported_is_loaded_when_the_kernel_returns_it() -> None:
     program = (
         "import sys, stacks, jsii\n"
         "from cdktf_cdktf_provider_google.pubsub_topic import PubsubTopic\n"

@@ -1,4 +1,4 @@
-"""Whatever is applied without being shown is a part of the recorded plan that was not done before: by a model in which
+"""Everything that is applied without being shown is a part of the recorded plan that was not done before. The model:
 people change the cloud by hand, applies stop anywhere, and other commits are deployed in between.
 """
 
@@ -116,7 +116,7 @@ TestApprovals.settings = settings(max_examples=examples(400), stateful_step_coun
 
 
 class Undisturbed(RuleBasedStateMachine):
-    """Nobody changes anything by hand: what was reviewed is applied, whatever stops it, without another question."""
+    """Nobody changes anything by hand: what was reviewed is applied after every stop, without another question."""
 
     @initialize(before=configs, after=configs)
     def begin(self, before: dict[str, Attributes], after: dict[str, Attributes]) -> None:

@@ -84,12 +84,12 @@ def test_all_that_was_not_reviewed_is_reported(body: dict[str, Any]) -> None:
 
 
 @given(values, values, values)
-def test_another_value_is_reported_whatever_it_is(before: Any, reviewed: Any, now: Any) -> None:
+def test_every_other_value_is_reported(before: Any, reviewed: Any, now: Any) -> None:
     for action in (("create",), ("update",), ("delete", "create")):
         start = None if action == ("create",) else before
         then, new = of(start, reviewed, actions=action), of(start, now, actions=action)
         assume(then != new)
-        # A change of one object may have been done in part; of an object that is made anew all must be as reviewed.
+        # A change of one object may have been done in part; of an object that is replaced all must be as reviewed.
         done_in_part = action == ("update",) and set(new.resources[0].values) <= set(then.resources[0].values)
         assert done_in_part or differences(reviewed=then, now=new)
 
@@ -250,7 +250,7 @@ OTHER = "google_thing.other"
 
 
 def found_changed(*drifted: dict[str, Any]) -> Changes:
-    """A plan that puts back one object and, where `drifted` says so, was told what changed behind Terraform's back."""
+    """A plan that restores one object and, with `drifted`, reports what changed outside of Terraform."""
     back = changed({"size": 9}, {"size": 4}, address=OTHER)
     return read(plan(back, drift=drifted), salt="salt")
 

@@ -225,7 +225,7 @@ def test_after_a_stop_the_rest_is_applied_but_not_what_was_changed_by_hand_meanw
     assert "tpu/foundation/unfinished" not in [blob.name for blob in planned.world.cloud.blobs(STATES)]
 
 
-def test_the_same_content_planned_again_is_the_same_record_whatever_the_commit(cloud: Cloud) -> None:
+def test_the_same_content_planned_again_from_another_commit_is_the_same_record(cloud: Cloud) -> None:
     assert cloud.plan("foundation", COMMIT_SHA="a" * 40) == 0
     (record,) = cloud.records.rglob("*.json")
     first = json.loads(record.read_text())

@@ -144,14 +144,14 @@ def test_a_second_run_changes_nothing_and_says_so(google: Google, run: Bootstrap
     assert "Nothing had to be changed." in said
 
 
-def test_a_dry_run_tells_and_changes_nothing(google: Google, run: Bootstrap) -> None:
+def test_a_dry_run_prints_and_changes_nothing(google: Google, run: Bootstrap) -> None:
     said = run(dry_run=True)
     assert google.changes == []
     assert "would enable container.googleapis.com: the GKE cluster and its node pools" in said
     assert f"would have created bucket {STATE} in us-east5" in said
 
 
-def test_a_dry_run_tells_what_it_would_put_right(google: Google, run: Bootstrap) -> None:
+def test_a_dry_run_prints_what_it_would_correct(google: Google, run: Bootstrap) -> None:
     google.buckets[STATE] = bucket(STATE, location="us-east5")
     assert f"would have turned on versioning of bucket {STATE}" in run(dry_run=True)
     assert google.changes == []
@@ -220,7 +220,7 @@ def test_an_own_bucket_that_may_not_be_read_is_a_missing_permission(google: Goog
     assert "another project" not in message
 
 
-def test_a_name_that_is_taken_between_looking_and_making_is_refused(google: Google, run: Bootstrap) -> None:
+def test_a_name_that_is_taken_between_the_check_and_the_creation_is_refused(google: Google, run: Bootstrap) -> None:
     google.faults += [
         Fault(request="GET /storage/v1/b/", status=404, body=older_error(404, "notFound", "no"), times=1),
     ]
@@ -294,7 +294,7 @@ def test_billing_refused_by_the_operation_itself_is_reported_too(google: Google,
     assert refused(run).startswith("PROJECT_ID: 'my-project' has no open billing account")
 
 
-def test_a_closed_billing_account_found_by_cloud_storage_is_reported_too(google: Google, run: Bootstrap) -> None:
+def test_a_closed_billing_account_that_cloud_storage_refuses_is_reported_too(google: Google, run: Bootstrap) -> None:
     body = older_error(403, "accountDisabled", "The billing account for the owning project is disabled in state closed")
     google.faults.append(Fault(request="POST /storage", status=403, body=body))
     assert "has no open billing account" in refused(run)

@@ -1,4 +1,4 @@
-"""The cause of a failed build in one line of its log, whatever was expected of it."""
+"""The cause of a failed build in one line of its log, with or without an expectation."""
 
 from __future__ import annotations
 

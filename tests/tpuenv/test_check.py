@@ -89,7 +89,7 @@ def test_a_team_s_namespace_has_two_service_accounts(
         ("foo: bar", 0, "note: workers: selects foo: bar, which Kueue ignores"),
     ],
 )
-def test_a_label_that_only_the_scheduler_looks_at_is_held_against_the_nodes_of_the_environment(
+def test_a_label_that_only_the_scheduler_reads_is_compared_with_the_nodes_of_the_environment(
     label: str, code: int, words: str, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     topology = "cloud.google.com/gke-tpu-topology: 4x4"

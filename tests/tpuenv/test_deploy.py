@@ -24,7 +24,7 @@ calls for this resource to be destroyed."""
 
 @pytest.fixture
 def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Where a person who is logged in has a Python, with whatever cdktf is put beside it."""
+    """Where a person who is logged in has a Python, with the cdktf that the test puts beside it."""
     monkeypatch.setenv("PROJECT_ID", "some-project")
     monkeypatch.setenv("GOOGLE_CREDENTIALS", "{}")
     return str(tmp_path / "python")
@@ -136,7 +136,7 @@ def test_an_error_at_the_end_of_a_long_output_is_explained(
         (["--", "--output"], "--output: names no folder"),
     ],
 )
-def test_destroy_takes_only_what_it_can_look_at(
+def test_destroy_refuses_arguments_that_it_cannot_check(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     arguments: list[str], error: str,
 ) -> None:  # fmt: skip
@@ -158,7 +158,7 @@ def test_the_examples_project_is_not_taken_for_somebodys(
     assert capsys.readouterr().err.startswith("PROJECT_ID: 'my-project' is the example's; set it in vars.env")
 
 
-def test_the_examples_project_is_good_enough_for_a_played_cloud(
+def test_the_project_of_the_example_is_accepted_for_a_fake_cloud(
     python: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PROJECT_ID", "my-project")

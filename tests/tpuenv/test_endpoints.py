@@ -1,4 +1,4 @@
-"""Where the commands look for Google's services."""
+"""The addresses at which the commands call Google's services."""
 
 from __future__ import annotations
 

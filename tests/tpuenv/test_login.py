@@ -68,7 +68,9 @@ def test_a_login_that_google_does_not_accept_any_more_is_said_of_one_stack(
 @pytest.mark.parametrize(
     "name", ["GOOGLE_OAUTH_ACCESS_TOKEN", "GOOGLE_CREDENTIALS", "GOOGLE_BACKEND_CREDENTIALS", "GCLOUD_KEYFILE_JSON"]
 )
-def test_whatever_terraform_takes_for_a_login_is_one(name: str, nobody: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_everything_that_terraform_accepts_as_a_login_is_one(
+    name: str, nobody: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(name, "{}")
     login.require("some-project")
 

@@ -1,4 +1,4 @@
-"""Whoever waits sees what for: at a terminal in a line that moves, in a log in lines."""
+"""Progress of a command that waits: at a terminal in a line that moves, in a log in lines."""
 
 from __future__ import annotations
 
