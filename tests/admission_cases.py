@@ -37,8 +37,8 @@ def fleet(name: str = "one-team") -> list[Object]:
     return copy.deepcopy(_read_fleet(name))
 
 
-def codes_of(found: Explanation) -> list[str]:
-    return [reason.code for reason in found.reasons]
+def codes_of(explanation: Explanation) -> list[str]:
+    return [reason.code for reason in explanation.reasons]
 
 
 def pod_of(manifest: Object, job: int = 0) -> Object:
@@ -46,7 +46,7 @@ def pod_of(manifest: Object, job: int = 0) -> Object:
 
 
 def queue_of(objects: list[Object], name: str) -> Object:
-    return next(each for each in objects if (each["kind"], each["metadata"]["name"]) == ("ClusterQueue", name))
+    return next(item for item in objects if (item["kind"], item["metadata"]["name"]) == ("ClusterQueue", name))
 
 
 def holder(name: str, queue: str, chips: int, *, priority: int = 0, flavor: str = "tpu") -> Object:
@@ -97,12 +97,12 @@ class RuleCase:
 @cache
 def rule_cases() -> tuple[RuleCase, ...]:
     """Those of tests/admission/rules, in order."""
-    found = []
+    cases = []
     for file in sorted((DATA / "rules").glob("*.yaml")):
-        for number, each in enumerate(yaml.safe_load(file.read_text(encoding="utf-8"))):
+        for number, described in enumerate(yaml.safe_load(file.read_text(encoding="utf-8"))):
             place = f"{file.stem}-{number}"
-            found.append(RuleCase(**{**each, "also": tuple(each.get("also", ())), "place": place}))
-    return tuple(found)
+            cases.append(RuleCase(**{**described, "also": tuple(described.get("also", ())), "place": place}))
+    return tuple(cases)
 
 
 def _places(manifest: Object) -> Object:

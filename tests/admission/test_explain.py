@@ -44,26 +44,26 @@ def _in_use(answer: Object) -> list[Object]:
         {
             "apiVersion": "kueue.x-k8s.io/v1beta2",
             "kind": "Workload",
-            "metadata": {"name": each["workload"], "namespace": each["clusterQueue"]},
-            "spec": {"priority": each["priority"], "podSets": []},
+            "metadata": {"name": usage["workload"], "namespace": usage["clusterQueue"]},
+            "spec": {"priority": usage["priority"], "podSets": []},
             "status": {
                 "admission": {
-                    "clusterQueue": each["clusterQueue"],
+                    "clusterQueue": usage["clusterQueue"],
                     "podSetAssignments": [
                         {
                             "name": "main",
                             "count": 4,
                             "flavors": {
-                                resource: each["flavor"] if resource == "google.com/tpu" else "cpu"
-                                for resource in each["resourceUsage"]
+                                resource: usage["flavor"] if resource == "google.com/tpu" else "cpu"
+                                for resource in usage["resourceUsage"]
                             },
-                            "resourceUsage": each["resourceUsage"],
+                            "resourceUsage": usage["resourceUsage"],
                         }
                     ],
                 }
             },
         }
-        for each in answer.get("in_use", [])
+        for usage in answer.get("in_use", [])
     ]
 
 
@@ -90,18 +90,18 @@ def test_there_are_enough_cases_right_and_wrong() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_manifest_gets_its_expected_answer(name: str) -> None:
-    answer, found = _explained(name)
-    text = "\n".join(found.lines())
-    assert found.verdict == answer["verdict"], text
-    assert [reason.code for reason in found.reasons] == answer.get("reasons", []), text
+    answer, explanation = _explained(name)
+    text = "\n".join(explanation.lines())
+    assert explanation.verdict == answer["verdict"], text
+    assert [reason.code for reason in explanation.reasons] == answer.get("reasons", []), text
     if "flavors" in answer:
-        assert {each.name: each.flavor for each in found.pod_sets} == answer["flavors"], text
+        assert {assigned.name: assigned.flavor for assigned in explanation.pod_sets} == answer["flavors"], text
     for pod_set, slices in answer.get("slices", {}).items():
-        assert {each.name: each.slices for each in found.pod_sets}[pod_set] == slices, text
-    assert list(found.preempts) == answer.get("preempts", []), text
+        assert {assigned.name: assigned.slices for assigned in explanation.pod_sets}[pod_set] == slices, text
+    assert list(explanation.preempts) == answer.get("preempts", []), text
     for flavor, amounts in answer.get("borrows", {}).items():
         for resource, number in amounts.items():
-            assert found.borrows[flavor, resource] == number, text
+            assert explanation.borrows[flavor, resource] == number, text
     for words in answer.get("says", []):
         assert words in text
     for words in answer.get("silent", []):
@@ -110,8 +110,8 @@ def test_each_manifest_gets_its_expected_answer(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_wrong_comes_with_what_to_do(name: str) -> None:
-    _, found = _explained(name)
-    for reason in found.reasons:
+    _, explanation = _explained(name)
+    for reason in explanation.reasons:
         assert reason.fix or reason.verdict == Verdict.WAITS, reason
 
 
@@ -124,7 +124,7 @@ def test_the_right_manifests_are_valid_kubernetes_objects(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["one-team", "two-teams", "mixed", "zones"])
 def test_the_fleets_are_valid_kubernetes_objects(name: str) -> None:
-    assert [error for each in _fleet(name) for error in errors_of(each)] == []
+    assert [error for item in _fleet(name) for error in errors_of(item)] == []
 
 
 def test_the_first_fleet_is_what_the_default_settings_make() -> None:
@@ -152,8 +152,8 @@ def test_the_admission_is_valid_in_a_workload_and_counts_as_in_use() -> None:
 def test_a_finished_workload_holds_nothing() -> None:
     answer, manifest = _case("waits-for-a-slice")
     finished = _in_use(answer)
-    for each in finished:
-        each["status"]["conditions"] = [{"type": "Finished", "status": "True"}]
+    for workload in finished:
+        workload["status"]["conditions"] = [{"type": "Finished", "status": "True"}]
     assert explain([*_fleet(answer["fleet"]), *finished], manifest).verdict == Verdict.ADMITTED
 
 
@@ -162,33 +162,33 @@ def test_a_manifest_without_a_namespace_goes_to_the_one_given() -> None:
     del manifest["metadata"]["namespace"]
     objects = _fleet(answer["fleet"])
     assert explain(objects, manifest, namespace="tpu-training").verdict == Verdict.ADMITTED
-    assert [each.code for each in explain(objects, manifest).reasons] == ["unknown-queue"]
+    assert [reason.code for reason in explain(objects, manifest).reasons] == ["unknown-queue"]
 
 
 def test_a_missing_namespace_is_reported() -> None:
     answer, manifest = _case("jobset-one-slice")
     namespaces = [{"kind": "Namespace", "metadata": {"name": "other"}}]
-    found = explain([*_fleet(answer["fleet"]), *namespaces], manifest)
-    assert [each.code for each in found.reasons] == ["no-namespace"]
+    explanation = explain([*_fleet(answer["fleet"]), *namespaces], manifest)
+    assert [reason.code for reason in explanation.reasons] == ["no-namespace"]
 
 
 def test_a_namespace_may_be_selected_by_its_own_labels() -> None:
     answer, manifest = _case("jobset-one-slice")
     objects = copy.deepcopy(list(_fleet(answer["fleet"])))
-    queue = next(each for each in objects if each["kind"] == "ClusterQueue")
+    queue = next(item for item in objects if item["kind"] == "ClusterQueue")
     queue["spec"]["namespaceSelector"] = {"matchExpressions": [{"key": "team", "operator": "Exists"}]}
     namespace: Object = {"kind": "Namespace", "metadata": {"name": "tpu-training", "labels": {"team": "a"}}}
     assert explain([*objects, namespace], manifest).verdict == Verdict.ADMITTED
     namespace["metadata"]["labels"] = {}
-    assert [each.code for each in explain([*objects, namespace], manifest).reasons] == ["namespace-not-selected"]
+    assert [reason.code for reason in explain([*objects, namespace], manifest).reasons] == ["namespace-not-selected"]
 
 
 def _with_quota(**changes: object) -> list[Object]:
     """The fleet of two teams, with other keys in the specs of both ClusterQueues."""
     objects = copy.deepcopy(list(_fleet("two-teams")))
-    for each in objects:
-        if each["kind"] == "ClusterQueue":
-            each["spec"].update(copy.deepcopy(changes))
+    for item in objects:
+        if item["kind"] == "ClusterQueue":
+            item["spec"].update(copy.deepcopy(changes))
     return objects
 
 
@@ -204,15 +204,15 @@ def _train(namespace: str, *, slices: int = 1, priority: str = "") -> Object:
 def _used(name: str, queue: str, *, slices: int = 1, priority: int = 0, since: str = "") -> Object:
     usage = {"cpu": str(16 * slices), "memory": f"{64 * slices}Gi", "google.com/tpu": str(16 * slices)}
     answer = {"workload": name, "clusterQueue": queue, "priority": priority, "flavor": "tpu", "resourceUsage": usage}
-    found = _in_use({"in_use": [answer]})[0]
-    found["status"]["conditions"] = [{"type": "QuotaReserved", "status": "True", "lastTransitionTime": since}]
-    return found
+    workload = _in_use({"in_use": [answer]})[0]
+    workload["status"]["conditions"] = [{"type": "QuotaReserved", "status": "True", "lastTransitionTime": since}]
+    return workload
 
 
 def test_without_reclaim_a_team_waits_for_what_it_lent() -> None:
     objects = [*_with_quota(preemption={"reclaimWithinCohort": "Never"}), _used("big", "research", slices=2)]
-    found = explain(objects, _train("serving"))
-    assert (found.verdict, found.preempts) == (Verdict.WAITS, ())
+    explanation = explain(objects, _train("serving"))
+    assert (explanation.verdict, explanation.preempts) == (Verdict.WAITS, ())
 
 
 def test_reclaim_of_lower_priority_only_spares_the_others() -> None:
@@ -235,8 +235,8 @@ def test_reclaim_stops_only_what_is_borrowed_newest_first() -> None:
 
 def test_a_team_within_its_quota_is_never_preempted_by_another() -> None:
     objects = [*_fleet("two-teams"), _used("own", "research"), _used("theirs", "serving", priority=500)]
-    found = explain(objects, _train("serving"))
-    assert (found.verdict, found.preempts) == (Verdict.WAITS, ())
+    explanation = explain(objects, _train("serving"))
+    assert (explanation.verdict, explanation.preempts) == (Verdict.WAITS, ())
 
 
 def test_a_workload_that_needs_two_stops_no_third() -> None:
@@ -254,15 +254,15 @@ def test_a_workload_that_needs_two_stops_no_third() -> None:
 def test_those_that_turn_out_not_to_be_needed_go_on() -> None:
     """The lowest holds half a slice, which is not enough; the next holds a whole one, which is enough without it."""
     half, kept = _used("half", "tpu-training", priority=100), _used("kept", "tpu-training", priority=1000)
-    for each in (half, kept):
-        each["status"]["admission"]["podSetAssignments"][0]["resourceUsage"]["google.com/tpu"] = "8"
+    for workload in (half, kept):
+        workload["status"]["admission"]["podSetAssignments"][0]["resourceUsage"]["google.com/tpu"] = "8"
     objects = [*_fleet("one-team"), half, kept, _used("other", "tpu-training", priority=250)]
     assert explain(objects, _train("tpu-training", priority="high")).preempts == ("tpu-training/other",)
 
 
 def test_a_lending_limit_keeps_a_slice_at_home() -> None:
     objects = _with_quota()
-    serving = next(each for each in objects if each["kind"] == "ClusterQueue" and each["metadata"]["name"] == "serving")
+    serving = next(item for item in objects if item["kind"] == "ClusterQueue" and item["metadata"]["name"] == "serving")
     serving["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["lendingLimit"] = "0"
     assert explain(objects, _train("research", slices=2)).verdict == Verdict.NEVER
     assert explain([*objects, _used("a", "research")], _train("serving")).verdict == Verdict.ADMITTED
@@ -271,7 +271,7 @@ def test_a_lending_limit_keeps_a_slice_at_home() -> None:
 def test_trying_the_next_flavor_before_borrowing_is_respected() -> None:
     objects = copy.deepcopy(list(_fleet("mixed")))
     research = next(
-        each for each in objects if each["metadata"]["name"] == "research" and each["kind"] == "ClusterQueue"
+        item for item in objects if item["metadata"]["name"] == "research" and item["kind"] == "ClusterQueue"
     )
     reserved = research["spec"]["resourceGroups"][0]["flavors"][0]
     reserved["resources"][0]["nominalQuota"] = "0"
@@ -304,20 +304,20 @@ def test_admitted_jobs_never_hold_more_than_exists_and_reclaim_always_succeeds(
     held: dict[str, Object] = {}
     for number, (team, slices, priority) in enumerate(jobs):
         manifest = _train(team, slices=slices, priority=priority)
-        found = explain([*objects, *held.values()], manifest)
-        if found.preempts:
-            for name in found.preempts:
+        explanation = explain([*objects, *held.values()], manifest)
+        if explanation.preempts:
+            for name in explanation.preempts:
                 del held[name]
-            found = explain([*objects, *held.values()], manifest)
-            assert found.verdict == Verdict.ADMITTED
-        if found.verdict == Verdict.ADMITTED:
+            explanation = explain([*objects, *held.values()], manifest)
+            assert explanation.verdict == Verdict.ADMITTED
+        if explanation.verdict == Verdict.ADMITTED:
             held[f"{team}/{number}"] = {
                 "kind": "Workload",
                 "metadata": {"name": str(number), "namespace": team},
-                "spec": {"priority": found.priority},
-                "status": {"admission": found.admission()},
+                "spec": {"priority": explanation.priority},
+                "status": {"admission": explanation.admission()},
             }
         cluster = read_cluster([*objects, *held.values()])
         total = sum(cluster.used(name, ("tpu", "google.com/tpu")) for name in cluster.cluster_queues)
         assert total <= Fraction(32)
-        assert (found.verdict == Verdict.NEVER) == (slices > 2)
+        assert (explanation.verdict == Verdict.NEVER) == (slices > 2)

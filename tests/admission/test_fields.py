@@ -56,9 +56,9 @@ def test_all_mistakes_in_a_manifest_are_reported_at_once() -> None:
     manifest["spec"]["suspended"] = True
     pod_of(manifest)["hostNetwork"] = "yes"
     del pod_of(manifest)["containers"][0]["name"]
-    found = explain(fleet(), manifest)
-    assert found.verdict == Verdict.REFUSED
-    assert sorted(reason.code for reason in found.reasons) == ["missing-field", "unknown-field", "wrong-type"]
+    explanation = explain(fleet(), manifest)
+    assert explanation.verdict == Verdict.REFUSED
+    assert sorted(reason.code for reason in explanation.reasons) == ["missing-field", "unknown-field", "wrong-type"]
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def _places(value: Any) -> Iterator[tuple[Object, str]]:
             if key not in ("labels", "annotations", "nodeSelector", "requests", "limits", "matchLabels"):
                 yield from _places(inner)
     elif isinstance(value, list):
-        for each in value:
-            yield from _places(each)
+        for item in value:
+            yield from _places(item)
 
 
 @settings(max_examples=examples(80), suppress_health_check=[HealthCheck.too_slow])

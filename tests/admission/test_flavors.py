@@ -38,9 +38,9 @@ def _tainted() -> list[Object]:
 
 
 def test_a_taint_of_the_flavor_that_the_template_does_not_tolerate_comes_with_what_to_add() -> None:
-    found = explain(_tainted(), manifest_of("jobset-no-toleration"))
-    assert codes_of(found) == ["missing-toleration"]
-    assert "key: google.com/tpu, operator: Exists, effect: NoSchedule" in found.reasons[0].fix
+    explanation = explain(_tainted(), manifest_of("jobset-no-toleration"))
+    assert codes_of(explanation) == ["missing-toleration"]
+    assert "key: google.com/tpu, operator: Exists, effect: NoSchedule" in explanation.reasons[0].fix
 
 
 def test_a_taint_that_only_prefers_keeps_nobody_away() -> None:
@@ -102,21 +102,21 @@ def test_pod_sets_of_one_workload_add_up() -> None:
     manifest["spec"]["replicatedJobs"] = [{**copy.deepcopy(job), "name": name} for name in ("a", "b")]
     assert explain(fleet(), manifest).verdict == Verdict.ADMITTED
     manifest["spec"]["replicatedJobs"].append({**copy.deepcopy(job), "name": "c"})
-    found = explain(fleet(), manifest)
-    assert [(each.code, each.where) for each in found.reasons] == [("too-many-slices", "c")]
+    explanation = explain(fleet(), manifest)
+    assert [(reason.code, reason.where) for reason in explanation.reasons] == [("too-many-slices", "c")]
 
 
 def test_a_queue_may_rather_stop_a_job_than_try_the_next_flavor() -> None:
     objects = [*fleet("mixed"), *(holder(str(i), "research", 32, flavor="reserved") for i in range(1))]
     research = queue_of(objects, "research")
-    for other in [each for each in objects if each["kind"] == "ClusterQueue" and each is not research]:
+    for other in [item for item in objects if item["kind"] == "ClusterQueue" and item is not research]:
         other["spec"].pop("cohortName", None)
     manifest = manifest_of("v5p-takes-the-first-flavor")
     manifest["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "high"
     assert explain(objects, manifest).pod_sets[0].flavor == "spot"
     research["spec"]["flavorFungibility"]["whenCanPreempt"] = "MayStopSearch"
-    found = explain(objects, manifest)
-    assert (found.pod_sets[0].flavor, found.preempts) == ("reserved", ("research/0",))
+    explanation = explain(objects, manifest)
+    assert (explanation.pod_sets[0].flavor, explanation.preempts) == ("reserved", ("research/0",))
 
 
 def test_where_everything_waits_the_flavor_that_can_be_had_is_named() -> None:
@@ -126,11 +126,11 @@ def test_where_everything_waits_the_flavor_that_can_be_had_is_named() -> None:
         holder("important", "research", 32, priority=1000, flavor="reserved"),
         holder("cheap", "research", 32, priority=0, flavor="spot"),
     ]
-    objects = [each for each in objects if each["metadata"]["name"] != "guests"]
+    objects = [item for item in objects if item["metadata"]["name"] != "guests"]
     manifest = manifest_of("v5p-takes-the-first-flavor")
     manifest["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "medium"
-    found = explain(objects, manifest)
-    assert (found.pod_sets[0].flavor, found.preempts) == ("spot", ("research/cheap",))
+    explanation = explain(objects, manifest)
+    assert (explanation.pod_sets[0].flavor, explanation.preempts) == ("spot", ("research/cheap",))
 
 
 def test_a_check_on_another_flavor_is_not_waited_for() -> None:
@@ -142,13 +142,13 @@ def test_a_check_on_another_flavor_is_not_waited_for() -> None:
 def test_a_queue_on_hold_does_not_hide_that_it_would_never_start() -> None:
     manifest = manifest_of("held-queue")
     pod_of(manifest)["nodeSelector"]["cloud.google.com/gke-tpu-topology"] = "8x8"
-    found = explain(fleet("mixed"), manifest)
-    assert (found.verdict, sorted(codes_of(found))) == (Verdict.NEVER, ["queue-stopped", "wrong-topology"])
+    explanation = explain(fleet("mixed"), manifest)
+    assert (explanation.verdict, sorted(codes_of(explanation))) == (Verdict.NEVER, ["queue-stopped", "wrong-topology"])
 
 
 def test_the_annotation_of_a_flavor_gives_the_chips_of_a_host() -> None:
     objects = fleet("mixed")
-    dev = next(each for each in objects if each["metadata"]["name"] == "dev")
+    dev = next(item for item in objects if item["metadata"]["name"] == "dev")
     dev["metadata"]["annotations"] = {"tpuenv/node-chips": "8"}
     assert codes_of(explain(objects, manifest_of("v6e-2x4-one-host"))) == []
     assert "chips-per-host" in codes_of(explain(objects, manifest_of("v6e-2x4-two-hosts")))
@@ -157,6 +157,6 @@ def test_the_annotation_of_a_flavor_gives_the_chips_of_a_host() -> None:
 def test_a_zero_of_something_that_no_queue_has_does_no_harm() -> None:
     manifest = manifest_of("jobset-one-slice")
     resources = pod_of(manifest)["containers"][0]["resources"]
-    for each in ("requests", "limits"):
-        resources[each]["nvidia.com/gpu"] = 0
+    for amounts in ("requests", "limits"):
+        resources[amounts]["nvidia.com/gpu"] = 0
     assert explain(fleet(), manifest).verdict == Verdict.ADMITTED

@@ -20,8 +20,8 @@ NAMES = sorted(path.stem for path in CASES.glob("*.yaml"))
 def test_a_template_that_was_not_rendered_is_reported() -> None:
     manifest = manifest_of("jobset-one-slice")
     manifest["spec"]["replicatedJobs"][0]["template"]["spec"]["parallelism"] = "${HOSTS}"
-    found = explain(fleet(), manifest)
-    (reason,) = (each for each in found.reasons if each.code == "wrong-type")
+    explanation = explain(fleet(), manifest)
+    (reason,) = (reason for reason in explanation.reasons if reason.code == "wrong-type")
     assert reason.where == "spec.replicatedJobs[0].template.spec.parallelism"
     assert "check the rendered manifest" in reason.what
 
@@ -47,9 +47,11 @@ def test_what_is_not_a_workload_is_reported_by_field(change: Mapping[str, object
     ],
 )
 def test_what_cannot_be_used_is_one_mistake_among_others(change: Mapping[str, object], where: str, what: str) -> None:
-    found = explain(fleet(), {**manifest_of("jobset-one-slice"), **change})
-    assert found.verdict == Verdict.REFUSED
-    assert [(each.where, each.what) for each in found.reasons if each.code == "wrong-type"] == [(where, what)]
+    explanation = explain(fleet(), {**manifest_of("jobset-one-slice"), **change})
+    assert explanation.verdict == Verdict.REFUSED
+    assert [(reason.where, reason.what) for reason in explanation.reasons if reason.code == "wrong-type"] == [
+        (where, what)
+    ]
 
 
 _SCALARS = st.one_of(
@@ -93,11 +95,11 @@ def _mangled(draw: st.DrawFn) -> Object:
 @settings(max_examples=examples(150))
 def test_no_manifest_makes_a_traceback(manifest: Object, name: str) -> None:
     try:
-        found = explain(fleet(name), manifest)
+        explanation = explain(fleet(name), manifest)
     except NotAWorkload as error:
         assert str(error) and "\n" not in str(error)
     else:
-        assert all(line and "\n" not in line for line in found.lines())
+        assert all(line and "\n" not in line for line in explanation.lines())
 
 
 @given(manifest=_ANYTHING)
@@ -112,5 +114,5 @@ def test_a_number_of_any_length_makes_no_traceback() -> None:
     for value in (10**5000, -1, 2**40, float("nan"), float("inf")):
         job = copy.deepcopy(manifest)
         job["spec"]["replicatedJobs"][0]["replicas"] = value
-        found = explain(fleet(), job)
-        assert [each.where for each in found.reasons] == ["spec.replicatedJobs[0].replicas"]
+        explanation = explain(fleet(), job)
+        assert [reason.where for reason in explanation.reasons] == ["spec.replicatedJobs[0].replicas"]

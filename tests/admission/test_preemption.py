@@ -25,14 +25,14 @@ def test_a_borrower_at_its_limit_waits() -> None:
 def test_who_would_borrow_takes_back_only_together_with_stopping_its_own() -> None:
     """Half of its quota is in use by a lower job of its own: it may not borrow and reclaim at the same time."""
     held = [holder("theirs", "research", 24), holder("own", "serving", 8)]
-    found = explain([*fleet("two-teams"), *held], train("serving", priority="high"))
-    assert sorted(found.preempts) == ["research/theirs", "serving/own"]
+    explanation = explain([*fleet("two-teams"), *held], train("serving", priority="high"))
+    assert sorted(explanation.preempts) == ["research/theirs", "serving/own"]
 
 
 def test_who_would_borrow_and_may_stop_nobody_of_its_own_waits() -> None:
     held = [holder("theirs", "research", 24), holder("own", "serving", 8, priority=1000)]
-    found = explain([*fleet("two-teams"), *held], train("serving", priority="high"))
-    assert (found.verdict, found.preempts) == (Verdict.WAITS, ())
+    explanation = explain([*fleet("two-teams"), *held], train("serving", priority="high"))
+    assert (explanation.verdict, explanation.preempts) == (Verdict.WAITS, ())
 
 
 def test_a_team_is_stopped_only_as_long_as_it_borrows() -> None:

@@ -36,9 +36,9 @@ def _name(name: str) -> Callable[[Object], object]:
 def test_what_the_api_server_would_refuse_is_refused(case: str, change: Callable[[Object], object], code: str) -> None:
     manifest = manifest_of(case)
     change(manifest)
-    found = explain(fleet(), manifest)
-    assert found.verdict == Verdict.REFUSED
-    assert code in codes_of(found)
+    explanation = explain(fleet(), manifest)
+    assert explanation.verdict == Verdict.REFUSED
+    assert code in codes_of(explanation)
 
 
 def test_a_generated_name_counts_with_its_suffix() -> None:

@@ -11,8 +11,8 @@ from tests.admission_cases import Object, fleet, manifest_of
 
 
 def _requests(manifest: Object, pod_set: str) -> dict[str, Fraction]:
-    found = explain(fleet(), manifest)
-    return dict(next(each for each in found.pod_sets if each.name == pod_set).requests)
+    explanation = explain(fleet(), manifest)
+    return dict(next(assigned for assigned in explanation.pod_sets if assigned.name == pod_set).requests)
 
 
 def _cpu_job(**pod: object) -> Object:

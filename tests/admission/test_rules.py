@@ -23,9 +23,9 @@ def _explained(case: RuleCase) -> Explanation:
 
 @pytest.mark.parametrize("case", rule_cases(), ids=str)
 def test_a_manifest_with_one_mistake_gets_that_answer_alone(case: RuleCase) -> None:
-    found = _explained(case)
-    text = "\n".join(found.lines())
-    assert sorted(set(codes_of(found))) == sorted({case.code, *case.also}), text
+    explanation = _explained(case)
+    text = "\n".join(explanation.lines())
+    assert sorted(set(codes_of(explanation))) == sorted({case.code, *case.also}), text
     assert case.says in text
 
 
@@ -38,8 +38,8 @@ def test_what_a_rule_is_tried_on_breaks_none_before(name: str) -> None:
 def _broken() -> tuple[tuple[Workload, frozenset[str]], ...]:
     """Every case and every manifest beside them, read, with the codes of the rules that it breaks."""
     manifests = [case.manifest() for case in rule_cases()] + [manifest_of(name) for name in NAMES]
-    workloads = [read(each, namespace="default")[0] for each in manifests]
-    return tuple((each, _codes(each)) for each in workloads)
+    workloads = [read(manifest, namespace="default")[0] for manifest in manifests]
+    return tuple((workload, _codes(workload)) for workload in workloads)
 
 
 def _codes(workload: Workload) -> frozenset[str]:
@@ -51,7 +51,7 @@ def test_without_the_rule_the_answer_to_its_manifest_is_another(rule: Rule, monk
     if rule.code in ("too-many-worker-groups", "too-many-pod-sets"):
         return  # test_kueue_takes_eighteen_kinds_of_pods
     broken = _broken()
-    monkeypatch.setattr(all_rules, "RULES", tuple(each for each in RULES if each is not rule))
+    monkeypatch.setattr(all_rules, "RULES", tuple(other for other in RULES if other is not rule))
     if any(rule.code in codes and rule.code not in _codes(workload) for workload, codes in broken):
         return
     pytest.fail(f"no manifest of tests/admission is red without {rule.code} of {rule.source}")
@@ -74,8 +74,8 @@ def test_what_the_webhooks_fill_in_is_not_missing() -> None:
     del manifest["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["restartPolicy"]
     manifest["spec"]["network"] = {"enableDNSHostnames": True}
     manifest["spec"]["volumeClaimPolicies"] = []
-    found = explain(fleet(), manifest)
-    assert (found.verdict, codes_of(found)) == (Verdict.ADMITTED, [])
+    explanation = explain(fleet(), manifest)
+    assert (explanation.verdict, codes_of(explanation)) == (Verdict.ADMITTED, [])
 
 
 def test_one_mistake_does_not_hide_the_others() -> None:
@@ -87,9 +87,9 @@ def test_one_mistake_does_not_hide_the_others() -> None:
     job["replcas"] = 1
     job["template"]["spec"]["parallelism"] = job["template"]["spec"]["completions"] = 2
     job["template"]["spec"]["template"]["spec"]["priorityClassName"] = "urgent"
-    found = explain(fleet(), manifest)
-    assert found.verdict == Verdict.REFUSED
-    assert sorted(codes_of(found)) == [
+    explanation = explain(fleet(), manifest)
+    assert explanation.verdict == Verdict.REFUSED
+    assert sorted(codes_of(explanation)) == [
         *("coordinator", "hosts-per-slice", "max-time", "unknown-field", "unknown-priority-class"),
     ]
 
@@ -106,17 +106,20 @@ def _wrong_chips_and_topology(topology: str) -> Object:
 @pytest.mark.parametrize("here", ["default", "the-only-one"])
 def test_an_unknown_queue_does_not_hide_the_other_mistakes(here: str) -> None:
     objects = fleet()
-    next(each for each in objects if each["kind"] == "LocalQueue")["metadata"]["name"] = here
+    next(item for item in objects if item["kind"] == "LocalQueue")["metadata"]["name"] = here
     manifest = _wrong_chips_and_topology("8x8")
     manifest["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "multislice-queue"
-    found = explain(objects, manifest)
-    assert (found.verdict, codes_of(found)) == (Verdict.NEVER, ["unknown-queue", "wrong-topology", "chips-per-host"])
-    assert (found.local_queue, found.cluster_queue) == ("", "")
+    explanation = explain(objects, manifest)
+    assert (explanation.verdict, codes_of(explanation)) == (
+        Verdict.NEVER,
+        ["unknown-queue", "wrong-topology", "chips-per-host"],
+    )
+    assert (explanation.local_queue, explanation.cluster_queue) == ("", "")
 
 
 def test_an_unknown_queue_does_not_wait_for_what_the_default_one_waits_for() -> None:
     objects = fleet()
-    next(each for each in objects if each["kind"] == "LocalQueue")["spec"]["stopPolicy"] = "Hold"
+    next(item for item in objects if item["kind"] == "LocalQueue")["spec"]["stopPolicy"] = "Hold"
     manifest = manifest_of("jobset-one-slice")
     manifest["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "multislice-queue"
     assert codes_of(explain(objects, manifest)) == ["unknown-queue"]
@@ -129,10 +132,10 @@ def test_a_wrong_topology_does_not_hide_what_is_wrong_with_the_pods() -> None:
     requests = pod_of(manifest)["containers"][0]["resources"]["requests"]
     requests["cpu"] = "1k"
     codes = ["wrong-topology", "chips-per-host", "hosts-per-slice", "node-too-small"]
-    found = codes_of(explain(fleet(), manifest))
-    assert sorted({*found} - {"too-big"}) == sorted(codes)
+    reported = codes_of(explain(fleet(), manifest))
+    assert sorted({*reported} - {"too-big"}) == sorted(codes)
     pod_of(manifest)["nodeSelector"]["cloud.google.com/gke-tpu-topology"] = "4x4"
-    assert sorted(codes_of(explain(fleet(), manifest))) == sorted(code for code in found if code != "wrong-topology")
+    assert sorted(codes_of(explain(fleet(), manifest))) == sorted(code for code in reported if code != "wrong-topology")
 
 
 def test_a_wrong_topology_does_not_hide_pods_that_are_not_indexed() -> None:
@@ -160,8 +163,8 @@ def test_a_wrong_topology_does_not_hide_the_hosts_of_a_worker_group() -> None:
     pod["nodeSelector"]["cloud.google.com/gke-tpu-topology"] = "2x4"
     resources = pod["containers"][0]["resources"]
     resources["requests"]["google.com/tpu"] = resources["limits"]["google.com/tpu"] = 8
-    found = codes_of(explain(fleet(), manifest))
-    assert found == ["wrong-topology", "chips-per-host", "hosts-per-slice"]
+    reported = codes_of(explain(fleet(), manifest))
+    assert reported == ["wrong-topology", "chips-per-host", "hosts-per-slice"]
 
 
 def test_a_misspelt_field_counts_for_what_it_was_meant_to_be() -> None:
@@ -187,8 +190,8 @@ def test_a_workload_that_exists_already_is_read_from_the_objects() -> None:
 def test_a_priority_class_that_is_made_is_known_and_gives_the_priority() -> None:
     manifest = manifest_of("job-cpu")
     manifest["spec"]["template"]["spec"]["priorityClassName"] = "mine"
-    found = explain([*fleet(), {"kind": "PriorityClass", "metadata": {"name": "mine"}, "value": 7}], manifest)
-    assert (codes_of(found), found.priority) == ([], 7)
+    explanation = explain([*fleet(), {"kind": "PriorityClass", "metadata": {"name": "mine"}, "value": 7}], manifest)
+    assert (codes_of(explanation), explanation.priority) == ([], 7)
 
 
 def _groups(count: int) -> list[Object]:
@@ -226,12 +229,12 @@ def test_a_pool_group_of_other_teams_is_named_as_such() -> None:
     research = queue_of(objects, "research")
     groups = research["spec"]["resourceGroups"]
     for group in groups:
-        group["flavors"] = [each for each in group["flavors"] if each["name"] != "dev"]
+        group["flavors"] = [flavor for flavor in group["flavors"] if flavor["name"] != "dev"]
     manifest = manifest_of("jobset-one-slice")
     manifest["metadata"]["namespace"] = "research"
     pod_of(manifest)["nodeSelector"] = {"tpuenv/pool-group": "dev"}
-    found = explain(objects, manifest)
-    assert (found.verdict, codes_of(found)) == (Verdict.NEVER, ["pool-group-of-others"])
-    assert "pool group 'dev' is not among those that team research may use: " in found.lines()[3]
+    explanation = explain(objects, manifest)
+    assert (explanation.verdict, codes_of(explanation)) == (Verdict.NEVER, ["pool-group-of-others"])
+    assert "pool group 'dev' is not among those that team research may use: " in explanation.lines()[3]
     pod_of(manifest)["nodeSelector"]["tpuenv/pool-group"] = "nowhere"
     assert "pool-group-of-others" not in codes_of(explain(objects, manifest))

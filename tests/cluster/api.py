@@ -39,8 +39,8 @@ class ApiServer:
 
     def list(self, kind: str, namespace: str = "") -> list[Object]:
         """All objects of a kind, of one namespace or of the cluster; none where the kind is not served."""
-        found = self._ask("GET", _path(_resource(kind), namespace))
-        return list(found.get("items", [])) if found else []
+        reply = self._ask("GET", _path(_resource(kind), namespace))
+        return list(reply.get("items", [])) if reply else []
 
     def serves(self, kind: str) -> bool:
         return self._ask("GET", _path(_resource(kind), "")) is not None
@@ -101,9 +101,9 @@ class ApiServer:
 
 def until(what: str, answer: Callable[[], T | None]) -> T:
     """Asks until there is an answer; the time limit of tests says when it is too long, and the traceback `what`."""
-    while (found := answer()) is None:
+    while (result := answer()) is None:
         time.sleep(0.1)
-    return found
+    return result
 
 
 def _message(text: str) -> str:
@@ -115,11 +115,15 @@ def _message(text: str) -> str:
 
 
 def _resource(kind: str) -> Resource:
-    return next(each for each in ALL if each.kind == kind)
+    return next(resource for resource in ALL if resource.kind == kind)
 
 
 def _of(manifest: Object) -> Resource:
-    return next(each for each in ALL if (each.api_version, each.kind) == (manifest["apiVersion"], manifest["kind"]))
+    return next(
+        resource
+        for resource in ALL
+        if (resource.api_version, resource.kind) == (manifest["apiVersion"], manifest["kind"])
+    )
 
 
 def _path(resource: Resource, namespace: str) -> str:

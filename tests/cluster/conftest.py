@@ -58,7 +58,7 @@ def api(described: Environment) -> Iterator[ApiServer]:
     namespaces = {team.name for team in described.teams}
     for path in (CASES.parent / "fleets").glob("*.yaml"):
         objects = yaml.safe_load_all(path.read_text(encoding="utf-8"))
-        namespaces |= {each["metadata"]["namespace"] for each in objects if each["kind"] == "LocalQueue"}
+        namespaces |= {item["metadata"]["namespace"] for item in objects if item["kind"] == "LocalQueue"}
     try:
         with reached(KUBECONFIG) as server:
             refuse_a_cluster_in_use(server, namespaces)
@@ -81,7 +81,7 @@ def controllers(api: ApiServer, synthesized: Path, tmp_path_factory: pytest.Temp
         api.merge("Node", node, {"metadata": {"labels": {POOL_GROUP_LABEL: CPU_GROUP}}})
     platform = read_stack(synthesized, "platform")
     others = [f"{type_}.{id_}" for type_, by_id in platform["resource"].items() for id_ in by_id]
-    stack = for_a_lab(platform, api.address, without=[each for each in others if each not in CONTROLLERS])
+    stack = for_a_lab(platform, api.address, without=[address for address in others if address not in CONTROLLERS])
     terraform = Terraform(tmp_path_factory.mktemp("controllers") / "stack", stack, assets=Path())
     terraform.apply()
     yield

@@ -32,20 +32,20 @@ class CannotUse(Exception):
 def what_is_ours(api: ApiServer, namespaces: Iterable[str]) -> list[str]:
     """The objects that a test would take for its own, as `kind name`; `namespaces` are those that it makes."""
     made = {*namespaces}
-    found = [f"{kind} {each['metadata']['name']}" for kind in QUEUE_KINDS for each in api.list(kind)]
+    names = [f"{kind} {item['metadata']['name']}" for kind in QUEUE_KINDS for item in api.list(kind)]
     for kind in OUR_KINDS:
-        found += [f"{kind} {name}" for each in api.list(kind) if OURS.fullmatch(name := each["metadata"]["name"])]
-    for each in api.list("Namespace"):
-        metadata = each["metadata"]
+        names += [f"{kind} {name}" for item in api.list(kind) if OURS.fullmatch(name := item["metadata"]["name"])]
+    for namespace in api.list("Namespace"):
+        metadata = namespace["metadata"]
         if metadata["name"] in made or TEAM_LABEL in metadata.get("labels", {}):
-            found.append(f"Namespace {metadata['name']}")
-    return found
+            names.append(f"Namespace {metadata['name']}")
+    return names
 
 
 def refuse_a_cluster_in_use(api: ApiServer, namespaces: Iterable[str]) -> None:
     """Raises CannotUse."""
-    if found := what_is_ours(api, namespaces):
-        shown = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
+    if names := what_is_ours(api, namespaces):
+        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         raise CannotUse(
             f"the cluster of KUBECONFIG is in use, or holds what a test that was killed has left: {shown}. These tests "
             "create and delete queues and namespaces: name an empty cluster, or delete these objects if nobody needs "

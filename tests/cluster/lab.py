@@ -43,7 +43,7 @@ def for_a_lab(stack: Mapping[str, Any], address: str, *, without: Collection[str
     for by_id in kept.values():
         for resource in by_id.values():
             if "depends_on" in resource:
-                resource["depends_on"] = [each for each in resource["depends_on"] if each in there]
+                resource["depends_on"] = [address for address in resource["depends_on"] if address in there]
     out["resource"] = kept
     return out
 
@@ -51,7 +51,7 @@ def for_a_lab(stack: Mapping[str, Any], address: str, *, without: Collection[str
 def releases_of_local_charts(stack: Mapping[str, Any]) -> list[str]:
     """Gate and drains, whose programs Helm runs as Jobs: they need a node."""
     releases = stack.get("resource", {}).get("helm_release", {})
-    return [f"helm_release.{id_}" for id_, each in releases.items() if str(each["chart"]).startswith("./")]
+    return [f"helm_release.{id_}" for id_, release in releases.items() if str(release["chart"]).startswith("./")]
 
 
 class Terraform:

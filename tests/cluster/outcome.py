@@ -55,7 +55,7 @@ def expected(answer: Object) -> tuple[str, ...]:
         return (stated,)
     if reasons == ["preempts"]:
         return (ADMITTED,)  # it waits until the others are stopped
-    if answer["verdict"] == "never" and reasons and all(each in STRICTER_THAN_KUEUE for each in reasons):
+    if answer["verdict"] == "never" and reasons and all(reason in STRICTER_THAN_KUEUE for reason in reasons):
         return (ADMITTED,)
     return MEANT[answer["verdict"]]
 
@@ -74,7 +74,9 @@ def outcome_of(api: ApiServer, job: Object) -> Outcome | None:
     if workload is None:
         return None
     status = workload.get("status", {})
-    reserved = next((each for each in status.get("conditions", []) if each["type"] == "QuotaReserved"), None)
+    reserved = next(
+        (condition for condition in status.get("conditions", []) if condition["type"] == "QuotaReserved"), None
+    )
     if reserved is None:
         return None
     if reserved["status"] != "True":
@@ -98,9 +100,9 @@ def workload_of(api: ApiServer, job: Object) -> Object | None:
 
 def _flavors(admission: Mapping[str, Any]) -> dict[str, str]:
     """The TPU flavor of a pod set, else the one that it got for its cores."""
-    found = {}
-    for each in admission.get("podSetAssignments", []):
-        flavors = each.get("flavors", {})
+    flavor_of = {}
+    for assignment in admission.get("podSetAssignments", []):
+        flavors = assignment.get("flavors", {})
         if flavor := flavors.get("google.com/tpu") or flavors.get("cpu"):
-            found[each["name"]] = flavor
-    return found
+            flavor_of[assignment["name"]] = flavor
+    return flavor_of

@@ -40,19 +40,19 @@ BY_FLEET = sorted(ANSWERS, key=lambda name: (ANSWERS[name][0]["fleet"], name))
 @pytest.fixture(scope="module")
 def queues(api: ApiServer, controllers: None, request: pytest.FixtureRequest) -> Iterator[ApiServer]:
     """The queues of a fleet, and the namespaces of its teams."""
-    described = [each for each in fleet(request.param) if each["kind"] in KINDS]  # nodes are nothing to Kueue
-    objects = sorted(described, key=lambda each: KINDS.index(each["kind"]))
-    namespaces = [_namespace(name) for name in {each["metadata"].get("namespace", "") for each in objects} - {""}]
-    for each in [*namespaces, *objects]:
-        api.create(each)
-    for each in objects:
-        if each["kind"] == "ClusterQueue":
-            until("the queue to be active", lambda name=each["metadata"]["name"]: _active(api, name))
+    described = [item for item in fleet(request.param) if item["kind"] in KINDS]  # nodes are nothing to Kueue
+    objects = sorted(described, key=lambda item: KINDS.index(item["kind"]))
+    namespaces = [_namespace(name) for name in {item["metadata"].get("namespace", "") for item in objects} - {""}]
+    for item in [*namespaces, *objects]:
+        api.create(item)
+    for item in objects:
+        if item["kind"] == "ClusterQueue":
+            until("the queue to be active", lambda name=item["metadata"]["name"]: _active(api, name))
     yield api
     made = [*namespaces, *objects]
-    for each in reversed(made):
-        api.delete(each)
-    until("the fleet to be deleted", lambda: None if any(_is_there(api, each) for each in made) else True)
+    for item in reversed(made):
+        api.delete(item)
+    until("the fleet to be deleted", lambda: None if any(_is_there(api, item) for item in made) else True)
 
 
 @pytest.mark.parametrize(
@@ -65,17 +65,17 @@ def test_kueue_does_what_the_answer_says(queues: ApiServer, name: str) -> None:
     holders: list[Object] = []
     made: Object | Outcome | None = None
     try:
-        for each in answer.get("in_use", []):
-            holders += _holding(queues, each)
+        for usage in answer.get("in_use", []):
+            holders += _holding(queues, usage)
         made = submitted(queues, manifest)
-        found = made if isinstance(made, Outcome) else _decided(queues, expected(answer), made)
-        assert found.kind in expected(answer), found
-        assert [_full_name(each) for each in holders if _stopped(queues, each)] == answer.get("preempts", [])
+        decided = made if isinstance(made, Outcome) else _decided(queues, expected(answer), made)
+        assert decided.kind in expected(answer), decided
+        assert [_full_name(holder) for holder in holders if _stopped(queues, holder)] == answer.get("preempts", [])
         if answer["verdict"] == "admitted" and "flavors" in answer:
-            assert dict(found.flavors) == {pod_set: flavor for pod_set, flavor in answer["flavors"].items() if flavor}
+            assert dict(decided.flavors) == {pod_set: flavor for pod_set, flavor in answer["flavors"].items() if flavor}
     finally:
-        for each in [*holders, *([made] if isinstance(made, dict) else [])]:
-            queues.delete(each)
+        for workload in [*holders, *([made] if isinstance(made, dict) else [])]:
+            queues.delete(workload)
         until("the jobs to be deleted", lambda: True if not queues.list("Workload") else None)
 
 
@@ -99,8 +99,8 @@ def _admitted(outcome: Outcome | None) -> Outcome | None:
 
 
 def _stopped(api: ApiServer, holder: Object) -> bool:
-    found = outcome_of(api, holder) if holder["kind"] == "Job" else None
-    return found is not None and found.kind != ADMITTED
+    decided = outcome_of(api, holder) if holder["kind"] == "Job" else None
+    return decided is not None and decided.kind != ADMITTED
 
 
 def _full_name(job: Object) -> str:
@@ -109,8 +109,8 @@ def _full_name(job: Object) -> str:
 
 def _later(api: ApiServer) -> Object:
     """A Job that asks for nothing, in a queue that is open."""
-    active = [each["metadata"]["name"] for each in api.list("ClusterQueue") if _active(api, each["metadata"]["name"])]
-    queue = next(each for each in api.list("LocalQueue") if each["spec"]["clusterQueue"] in active)
+    active = [item["metadata"]["name"] for item in api.list("ClusterQueue") if _active(api, item["metadata"]["name"])]
+    queue = next(item for item in api.list("LocalQueue") if item["spec"]["clusterQueue"] in active)
     pod = {"restartPolicy": "Never", "containers": [{"name": "asks-nothing", "image": "none"}]}
     return api.create(_job("later", queue["metadata"]["namespace"], queue["metadata"]["name"], pod))
 
@@ -125,7 +125,7 @@ def _holding(api: ApiServer, use: Object) -> Iterator[Object]:
     """A Job that holds what the answer says is in use, admitted; and its priority class, if the fleet has none such."""
     labels = {}
     if value := use["priority"]:
-        classes = {each["value"]: each["metadata"]["name"] for each in api.list("WorkloadPriorityClass")}
+        classes = {item["value"]: item["metadata"]["name"] for item in api.list("WorkloadPriorityClass")}
         if value not in classes:
             classes[value] = f"priority-{value}"
             metadata = {"name": classes[value]}
@@ -153,7 +153,7 @@ def _namespace(name: str) -> Object:
 def _active(api: ApiServer, queue: str) -> bool | None:
     """None while Kueue has not said whether it is."""
     conditions = (api.get("ClusterQueue", queue) or {}).get("status", {}).get("conditions", [])
-    return next((each["status"] == "True" for each in conditions if each["type"] == "Active"), None)
+    return next((condition["status"] == "True" for condition in conditions if condition["type"] == "Active"), None)
 
 
 def _is_there(api: ApiServer, manifest: Object) -> bool:

@@ -47,8 +47,8 @@ class Deployed:
         return jobs
 
     def admitted(self, job: Object) -> bool:
-        found = until("Kueue to decide", lambda: outcome_of(self.api, job))
-        return found.kind == ADMITTED
+        outcome = until("Kueue to decide", lambda: outcome_of(self.api, job))
+        return outcome.kind == ADMITTED
 
     def drain(self, team: str) -> subprocess.CompletedProcess[str]:
         """The program that Helm runs as a Job before a queue goes."""
@@ -86,8 +86,8 @@ def deployed(
         yield Deployed(api=api, output=synthesized, stacks=stacks, teams=teams, runs_pods=runs_pods)
     finally:
         for team in described.teams if not runs_pods else ():
-            for each in api.list("ClusterQueue"):
-                if each["metadata"]["name"] == team.name:
+            for queue in api.list("ClusterQueue"):
+                if queue["metadata"]["name"] == team.name:
                     api.merge("ClusterQueue", team.name, {"spec": {"stopPolicy": "HoldAndDrain"}})
         for name in reversed([*stacks]):
             stacks[name].destroy()
@@ -203,4 +203,4 @@ def test_a_destroy_ends_with_jobs_admitted(deployed: Deployed) -> None:
     for name in ("queues", "platform"):
         deployed.stacks[name].destroy()
     assert deployed.api.list("ClusterQueue") == []
-    assert not {each["metadata"]["name"] for each in deployed.api.list("Namespace")} & {*deployed.teams}
+    assert not {item["metadata"]["name"] for item in deployed.api.list("Namespace")} & {*deployed.teams}
