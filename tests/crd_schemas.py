@@ -81,9 +81,9 @@ def schema_of(folder: Path, api_version: str, kind: str) -> Schema:
     group, version = api_version.split("/")
     for crd in _crds(folder):
         if crd["spec"]["group"] == group and crd["spec"]["names"]["kind"] == kind:
-            for each in crd["spec"]["versions"]:
-                if each["name"] == version and each["served"]:
-                    return each["schema"]["openAPIV3Schema"]  # type: ignore[no-any-return]
+            for described in crd["spec"]["versions"]:
+                if described["name"] == version and described["served"]:
+                    return described["schema"]["openAPIV3Schema"]  # type: ignore[no-any-return]
             raise LookupError(f"{kind} is not served as {api_version}")
     raise LookupError(f"{folder} has no CustomResourceDefinition of {kind} in {group}")
 
@@ -91,10 +91,10 @@ def schema_of(folder: Path, api_version: str, kind: str) -> Schema:
 @cache
 def _crds(folder: Path) -> list[dict[str, Any]]:
     files = sorted(file for file in folder.iterdir() if re.fullmatch(r".*\.ya?ml", file.name))
-    found = [crd for file in files for crd in _crds_of(file)]
-    if not found:
+    crds = [crd for file in files for crd in _crds_of(file)]
+    if not crds:
         raise LookupError(f"CRD_DIR {folder} holds no CustomResourceDefinition")
-    return found
+    return crds
 
 
 def _crds_of(file: Path) -> Iterator[dict[str, Any]]:
@@ -131,7 +131,7 @@ def strict(schema: Schema) -> Schema:
             "null",
         ]
     if "properties" in schema:
-        closed["properties"] = {name: strict(each) for name, each in schema["properties"].items()}
+        closed["properties"] = {name: strict(inner) for name, inner in schema["properties"].items()}
     if isinstance(schema.get("additionalProperties"), dict):
         closed["additionalProperties"] = strict(schema["additionalProperties"])
     elif schema.get("type") == "object" and not schema.get("x-kubernetes-preserve-unknown-fields"):

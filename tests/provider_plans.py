@@ -49,8 +49,8 @@ def needs_api(type_: str, config: Mapping[str, Any]) -> bool:
 
 def sources_of(state: Json) -> dict[str, Json]:
     """What a state has of data sources, by address."""
-    data = [each for each in state["resources"] if each["mode"] == "data"]
-    return {f"data.{each['type']}.{each['name']}": each["instances"][0]["attributes"] for each in data}
+    data = [resource for resource in state["resources"] if resource["mode"] == "data"]
+    return {f"data.{source['type']}.{source['name']}": source["instances"][0]["attributes"] for source in data}
 
 
 def missing(config: Json, sources: Mapping[str, Json]) -> set[str]:
@@ -81,7 +81,9 @@ def alone(config: Json, state: Json, sources: Mapping[str, Json]) -> tuple[Json,
     for address in sources:
         text = text.replace(f"{address}.", f"local.{_local(address)}.")
     values = {_local(address): _escaped(value) for address, value in sources.items()}
-    kept = [each for each in state["resources"] if each["mode"] == "managed" and not _state_needs_api(each)]
+    kept = [
+        resource for resource in state["resources"] if resource["mode"] == "managed" and not _state_needs_api(resource)
+    ]
     described = json.loads(text) | ({"locals": values} if values else {})
     return described, state | {"resources": kept, "outputs": {}}
 
@@ -97,7 +99,7 @@ def _state_needs_api(resource: Json) -> bool:
 def _plain(resource: Json, left_out: set[str]) -> Json:
     out = {key: value for key, value in resource.items() if key != "//"}
     if "depends_on" in out:
-        out["depends_on"] = [each for each in out["depends_on"] if each not in left_out]
+        out["depends_on"] = [address for address in out["depends_on"] if address not in left_out]
     if "lifecycle" in out:
         out["lifecycle"] = {key: value for key, value in out["lifecycle"].items() if key != "prevent_destroy"}
     return out
@@ -136,14 +138,14 @@ class Planner:
     def plan(self, stack: str, config: Json, state: Json, assets: Path) -> dict[str, Planned]:
         """By address, all that is not left as it is. Raises Failed."""
         shown = self._shown(stack, config, state, assets)
-        planned = {each["address"]: _planned(each["change"]) for each in shown.get("resource_changes", [])}
-        return {address: each for address, each in planned.items() if each.actions != ("no-op",)}
+        planned = {change["address"]: _planned(change["change"]) for change in shown.get("resource_changes", [])}
+        return {address: change for address, change in planned.items() if change.actions != ("no-op",)}
 
     def sources(self, stack: str, config: Json, state: Json, assets: Path) -> dict[str, Json]:
         """What a plan reads of the data sources, by address. Raises Failed."""
         without_backend = config | {"terraform": {"required_providers": config["terraform"]["required_providers"]}}
         read = self._shown(stack, without_backend, state, assets)["prior_state"]["values"]["root_module"]["resources"]
-        return {each["address"]: each["values"] for each in read if each["mode"] == "data"}
+        return {resource["address"]: resource["values"] for resource in read if resource["mode"] == "data"}
 
     def _shown(self, stack: str, config: Json, state: Json, assets: Path) -> Json:
         self.initialise(stack, config)
@@ -186,20 +188,20 @@ def _differences(before: Json, after: Json, unknown: Json, path: tuple[Any, ...]
     if unknown is True:
         return [f"{_dotted(path)}: known after apply"]
     if isinstance(after, dict) or (isinstance(before, dict) and after is None):
-        old, new, open_ = (each if isinstance(each, dict) else {} for each in (before, after, unknown))
+        old, new, open_ = (side if isinstance(side, dict) else {} for side in (before, after, unknown))
         keys = {*old, *new, *open_}
         return [
-            each
+            difference
             for key in sorted(keys)
-            for each in _differences(old.get(key), new.get(key), open_.get(key), (*path, key))
+            for difference in _differences(old.get(key), new.get(key), open_.get(key), (*path, key))
         ]
-    if isinstance(after, list) and any(isinstance(each, dict) for each in after):
+    if isinstance(after, list) and any(isinstance(item, dict) for item in after):
         old = before if isinstance(before, list) else []
         open_ = unknown if isinstance(unknown, list) else []
         return [
-            each
+            difference
             for at in range(max(len(old), len(after)))
-            for each in _differences(_at(old, at), _at(after, at), _at(open_, at), (*path, at))
+            for difference in _differences(_at(old, at), _at(after, at), _at(open_, at), (*path, at))
         ]
     if _said(before) == _said(after):
         return []

@@ -74,10 +74,10 @@ class Synthesis:
         return synthesize(self.environment(case), self._folder / case)
 
 
-def synthesize(wanted: Environment, folder: Path) -> Path:
+def synthesize(environment_: Environment, folder: Path) -> Path:
     """Stacks and manifests of an environment, in `folder`."""
-    app.write_stacks(wanted, folder)
-    render(wanted, folder / "manifests")
+    app.write_stacks(environment_, folder)
+    render(environment_, folder / "manifests")
     return folder
 
 

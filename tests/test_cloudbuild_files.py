@@ -54,7 +54,7 @@ def test_every_build_runs_in_the_builder_image_and_keeps_its_log(name: str) -> N
 def test_a_file_declares_all_that_its_trigger_gives(name: str, synthesis: Synthesis) -> None:
     """What the trigger does not give has a default that means something."""
     triggers = synthesis.stack("pipeline", "pipeline")["resource"]["google_cloudbuild_trigger"].values()
-    (trigger,) = [each for each in triggers if each["name"].endswith(f"-{name}")]
+    (trigger,) = [trigger for trigger in triggers if trigger["name"].endswith(f"-{name}")]
     declared = build(name).substitutions
     assert trigger["substitutions"].keys() <= declared.keys()
     assert all(declared[key] for key in declared.keys() - trigger["substitutions"].keys())
@@ -123,13 +123,13 @@ def locked() -> dict[str, tuple[str, list[str]]]:
 
 
 def test_the_providers_in_the_image_are_those_of_the_stacks(synthesis: Synthesis) -> None:
-    wanted = {}
+    required = {}
     for stack in ("pipeline", "queues"):
-        for name, each in synthesis.stack("pipeline", stack)["terraform"]["required_providers"].items():
-            wanted[name] = each["version"]
-    assert {name: version for name, (version, _) in locked().items()} == wanted
+        for name, provider in synthesis.stack("pipeline", stack)["terraform"]["required_providers"].items():
+            required[name] = provider["version"]
+    assert {name: version for name, (version, _) in locked().items()} == required
     written = (BUILDER / "providers" / "providers.tf").read_text(encoding="utf-8")
-    assert dict(re.findall(r'(\w+)\s+= \{ source = "hashicorp/\w+", version = "(.*)" \}', written)) == wanted
+    assert dict(re.findall(r'(\w+)\s+= \{ source = "hashicorp/\w+", version = "(.*)" \}', written)) == required
 
 
 def test_the_lock_holds_the_digests_of_a_whole_release_each() -> None:

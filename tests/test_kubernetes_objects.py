@@ -17,9 +17,9 @@ from tests.synthesis import CASES, ROOT, Synthesis
 def test_every_object_of_a_case_is_valid_to_the_last_key(case: str, synthesis: Synthesis) -> None:
     objects = synthesis.kubernetes_objects(case)
     assert {"ClusterQueue", "LocalQueue", "ResourceFlavor", "JobSet", "ValidatingAdmissionPolicy"} <= {
-        each["kind"] for each in objects
+        item["kind"] for item in objects
     }
-    assert {f"{each['kind']}: {error}" for each in objects for error in errors_of(each)} == set()
+    assert {f"{item['kind']}: {error}" for item in objects for error in errors_of(item)} == set()
 
 
 def test_the_objects_that_the_gate_tries_are_valid() -> None:
@@ -28,7 +28,7 @@ def test_the_objects_that_the_gate_tries_are_valid() -> None:
 
 
 def test_a_key_of_an_older_version_is_refused_and_not_pruned(synthesis: Synthesis) -> None:
-    queue = next(each for each in synthesis.kubernetes_objects("default") if each["kind"] == "ClusterQueue")
+    queue = next(item for item in synthesis.kubernetes_objects("default") if item["kind"] == "ClusterQueue")
     old = copy.deepcopy(queue)
     old["spec"]["cohort"] = old["spec"].pop("cohortName")
     assert any("cohort" in error for error in errors_of(old))
@@ -36,7 +36,7 @@ def test_a_key_of_an_older_version_is_refused_and_not_pruned(synthesis: Synthesi
 
 @pytest.mark.parametrize("case", CASES)
 def test_kueue_is_spoken_to_in_one_version(case: str, synthesis: Synthesis) -> None:
-    versions = {each["apiVersion"] for each in synthesis.kubernetes_objects(case) if "kueue" in each["apiVersion"]}
+    versions = {item["apiVersion"] for item in synthesis.kubernetes_objects(case) if "kueue" in item["apiVersion"]}
     assert versions == {"kueue.x-k8s.io/v1beta2"}
 
 

@@ -51,7 +51,7 @@ class Comparison:
 
     def disagreements(self, output: Path, states: States) -> list[str]:
         """Where they plan otherwise, of everything in `output`, on `states`."""
-        return [each for stack, state in states.items() for each in self._stack(stack, output, state)]
+        return [difference for stack, state in states.items() for difference in self._stack(stack, output, state)]
 
     def _stack(self, stack: str, output: Path, state: Any) -> list[str]:
         written, assets, sources = _written(output, stack), output / "stacks" / stack / "assets", sources_of(state)
@@ -62,7 +62,7 @@ class Comparison:
         if question in self.asked:
             return []
         self.asked.add(question)
-        fake, real = (each.plan(stack, described, kept, assets) for each in (self.fake, self.real))
+        fake, real = (planner.plan(stack, described, kept, assets) for planner in (self.fake, self.real))
         return [
             f"{stack} {address}:\n  fake {fake.get(address)}\n  real {real.get(address)}"
             for address in sorted({*fake, *real})
@@ -102,9 +102,9 @@ def test_the_fake_providers_plan_what_the_real_ones_plan(
     if meant.before.key not in states:
         states[meant.before.key] = {stack: json.loads(deployed.terraform(stack, "state", "pull")) for stack in STACKS}
     written = states[meant.before.key]
-    found = comparison.disagreements(deployed.output(meant.before), written)
-    found += comparison.disagreements(deployed.output(meant.after), written)
-    assert not found, "\n".join(found)
+    differences = comparison.disagreements(deployed.output(meant.before), written)
+    differences += comparison.disagreements(deployed.output(meant.after), written)
+    assert not differences, "\n".join(differences)
 
 
 @pytest.mark.parametrize("case", CASES)

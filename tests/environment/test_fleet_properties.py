@@ -134,12 +134,12 @@ def test_any_text_with_much_of_yaml_in_it(text: str) -> None:
 @given(SECTIONS)
 def test_any_values_of_the_keys_that_there_are(sections: tuple[list[tuple[str, str]], list[tuple[str, str]]]) -> None:
     pools, teams = ("".join(f"  {name}: {value}\n" for name, value in section) for section in sections)
-    found = outcome(f"tpu_pools:\n{pools}teams:\n{teams}")
-    if isinstance(found, Environment):
-        names = [group.name for group in found.groups]
-        assert names and found.teams and len(set(names)) == len(names)
-        assert all(team.pools and set(team.pools) <= set(names) and team.share > 0 for team in found.teams)
-        for group in found.groups:
+    result = outcome(f"tpu_pools:\n{pools}teams:\n{teams}")
+    if isinstance(result, Environment):
+        names = [group.name for group in result.groups]
+        assert names and result.teams and len(set(names)) == len(names)
+        assert all(team.pools and set(team.pools) <= set(names) and team.share > 0 for team in result.teams)
+        for group in result.groups:
             assert bool(group.reservation) == (group.capacity.value == "reservation")
             assert group.autoscaled or not group.capacity.comes_and_goes
 

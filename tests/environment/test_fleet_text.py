@@ -20,8 +20,8 @@ SECURITY = "gke-security-groups@example.com"
 MEMBERS = {"MEMBERS": "alice@example.com group:tpu@example.com", "RBAC_SECURITY_GROUP": SECURITY}
 
 
-def text_of(wanted: Environment) -> str:
-    return fleet_text(wanted.groups, wanted.teams, fair_sharing=wanted.fair_sharing, zone=wanted.settings.zone)
+def text_of(fleet: Environment) -> str:
+    return fleet_text(fleet.groups, fleet.teams, fair_sharing=fleet.fair_sharing, zone=fleet.settings.zone)
 
 
 @pytest.mark.parametrize("members", [{}, MEMBERS], ids=["", "members"])
@@ -42,8 +42,8 @@ def test_moving_on_to_a_fleet_file_changes_no_byte(case: str, members: dict[str,
 
 @pytest.mark.parametrize("case", [case for case in CASES if case not in WITHOUT_A_FLEET])
 def test_a_fleet_file_written_out_again_says_the_same(case: str) -> None:
-    wanted = load(HERE / "cases" / f"{case}.env", {}, HERE / "cases" / f"{case}.fleet.yaml")
-    assert with_settings_of(wanted, text_of(wanted)) == (wanted.groups, wanted.teams, wanted.fair_sharing)
+    fleet = load(HERE / "cases" / f"{case}.env", {}, HERE / "cases" / f"{case}.fleet.yaml")
+    assert with_settings_of(fleet, text_of(fleet)) == (fleet.groups, fleet.teams, fleet.fair_sharing)
 
 
 @settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
@@ -53,24 +53,24 @@ def test_every_fleet_reads_the_same_after_it_was_written(
 ) -> None:
     pools, teams = ("".join(f"  {name}: {value}\n" for name, value in section) for section in sections)
     try:
-        wanted = with_fleet(f"tpu_pools:\n{pools}teams:\n{teams}")
+        fleet = with_fleet(f"tpu_pools:\n{pools}teams:\n{teams}")
     except Refused:
         return
-    assert with_settings_of(wanted, text_of(wanted)) == (wanted.groups, wanted.teams, wanted.fair_sharing)
+    assert with_settings_of(fleet, text_of(fleet)) == (fleet.groups, fleet.teams, fleet.fair_sharing)
 
 
 def test_a_name_that_yaml_takes_for_something_else_is_quoted() -> None:
-    wanted = with_fleet(one_team("pools: ['null', dev]").replace("big:", "'null':").replace("others:", "'on':"))
-    text = text_of(wanted)
+    fleet = with_fleet(one_team("pools: ['null', dev]").replace("big:", "'null':").replace("others:", "'on':"))
+    text = text_of(fleet)
     assert '"null"' in text and '"on"' in text
-    assert with_settings_of(wanted, text)[1] == wanted.teams
+    assert with_settings_of(fleet, text)[1] == fleet.teams
 
 
-def with_settings_of(wanted: Environment, text: str) -> tuple[object, ...]:
-    found = with_fleet(
+def with_settings_of(fleet: Environment, text: str) -> tuple[object, ...]:
+    read_again = with_fleet(
         text,
-        REGION=wanted.settings.region,
-        ZONE=wanted.settings.zone,
-        RBAC_SECURITY_GROUP=wanted.settings.rbac_security_group,
+        REGION=fleet.settings.region,
+        ZONE=fleet.settings.zone,
+        RBAC_SECURITY_GROUP=fleet.settings.rbac_security_group,
     )
-    return found.groups, found.teams, found.fair_sharing
+    return read_again.groups, read_again.teams, read_again.fair_sharing

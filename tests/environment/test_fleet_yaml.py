@@ -77,9 +77,9 @@ def test_yaml_may_be_written_in_any_of_its_ways() -> None:
     ],
 )
 def test_what_is_not_a_fleet_at_all_is_refused(text: str, problems: list[str]) -> None:
-    found = refused_fleet(text)
-    assert len(found) == len(problems), found
-    for problem, expected in zip(found, problems, strict=True):
+    reported = refused_fleet(text)
+    assert len(reported) == len(problems), reported
+    for problem, expected in zip(reported, problems, strict=True):
         assert problem.startswith(expected), problem
 
 

@@ -48,10 +48,10 @@ def _job(*, pods: int, resource: str, each: str) -> Object:
     return manifest
 
 
-def _followed(found: Explanation, pods: int) -> Fraction:
+def _followed(explanation: Explanation, pods: int) -> Fraction:
     """What each pod asks for when the advice is followed to the letter."""
     most = []
-    for reason in found.reasons:
+    for reason in explanation.reasons:
         match = re.fullmatch(r"ask for ([0-9.]+[A-Za-z]*) (cpu|memory) or less", reason.fix)
         assert match, reason
         most.append(parse(match[1]) / (pods if reason.code == "too-big" else 1))
@@ -63,14 +63,14 @@ def _followed(found: Explanation, pods: int) -> Fraction:
 def test_following_the_advice_always_fits(pods: int, resource: str, excess: int, used: int) -> None:
     """On quotas of any odd size: 5 cores less so many billionths of one, 20 GB less so many bytes."""
     objects = fleet()
-    for each in objects:
-        if each["kind"] == "ClusterQueue":
-            (group,) = (one for one in each["spec"]["resourceGroups"] if one["coveredResources"] == ["cpu", "memory"])
+    for item in objects:
+        if item["kind"] == "ClusterQueue":
+            (group,) = (one for one in item["spec"]["resourceGroups"] if one["coveredResources"] == ["cpu", "memory"])
             cores, memory = group["flavors"][0]["resources"]
             cores["nominalQuota"], memory["nominalQuota"] = f"{5 * 10**9 - used}n", str(20 * 10**9 - used)
     too_much = _job(pods=pods, resource=resource, each=str(excess))
-    found = explain(objects, too_much)
-    assert found.verdict == Verdict.NEVER
-    each_pod = _followed(found, pods)
+    explanation = explain(objects, too_much)
+    assert explanation.verdict == Verdict.NEVER
+    each_pod = _followed(explanation, pods)
     written = f"{int(each_pod * 1000)}m" if resource == "cpu" else str(int(each_pod))
     assert explain(objects, _job(pods=pods, resource=resource, each=written)).verdict == Verdict.ADMITTED

@@ -57,7 +57,7 @@ FLEETS = st.builds(
 
 
 def _of_kind(objects: tuple[Object, ...], kind: str) -> list[Object]:
-    return [each for each in objects if each["kind"] == kind]
+    return [item for item in objects if item["kind"] == kind]
 
 
 def _quotas(environment: Environment) -> dict[tuple[str, str, str], str]:
@@ -123,8 +123,8 @@ def test_each_share_is_rounded_down_or_up(total: int, shares: list[int], owed: l
     claims = [Fraction(share, sum(shares)) for share in shares]
     got = share_out(total, claims, owed[: len(shares)])
     assert sum(got) == total
-    for each, claim in zip(got, claims, strict=True):
-        assert int(total * claim) <= each < total * claim + 1
+    for slices, claim in zip(got, claims, strict=True):
+        assert int(total * claim) <= slices < total * claim + 1
 
 
 def test_a_team_that_is_owed_a_whole_number_gets_exactly_that() -> None:
@@ -162,7 +162,7 @@ def test_chips_have_a_flavor_a_pool_group_and_cores_and_memory_one_of_their_own(
         assert compute["coveredResources"] == ["cpu", "memory"]
         for group in (chips, compute):
             for flavor in group["flavors"]:
-                assert [each["name"] for each in flavor["resources"]] == group["coveredResources"]
+                assert [resource["name"] for resource in flavor["resources"]] == group["coveredResources"]
 
 
 def test_tpu_flavors_select_by_accelerator_topology_and_group_and_tolerate_for_their_pods() -> None:
@@ -190,7 +190,9 @@ def test_every_team_has_one_queue_that_only_its_namespace_may_use() -> None:
         assert queue["metadata"]["name"] == team
         assert queue["spec"]["namespaceSelector"] == {"matchLabels": {"kubernetes.io/metadata.name": team}}
         assert queue["spec"]["stopPolicy"] == "None"
-    assert [(each["metadata"]["namespace"], each["metadata"]["name"]) for each in _of_kind(objects, "LocalQueue")] == [
+    assert [
+        (queue["metadata"]["namespace"], queue["metadata"]["name"]) for queue in _of_kind(objects, "LocalQueue")
+    ] == [
         ("team-0", "default"),
         ("team-1", "default"),
         ("team-2", "default"),
@@ -206,16 +208,17 @@ def test_teams_are_in_one_cohort_and_take_back_what_they_lent() -> None:
 
 def test_priorities_are_the_five_documented_ones() -> None:
     values = {
-        each["metadata"]["name"]: each["value"] for each in _of_kind(queue_objects(DEFAULT), "WorkloadPriorityClass")
+        priority_class["metadata"]["name"]: priority_class["value"]
+        for priority_class in _of_kind(queue_objects(DEFAULT), "WorkloadPriorityClass")
     }
     assert values == {"verylow": 100, "low": 250, "medium": 500, "high": 750, "veryhigh": 1000}
 
 
 def test_pods_may_name_the_priority_classes_that_xpk_writes_and_stop_nobody_on_the_nodes() -> None:
     classes = _of_kind(queue_objects(DEFAULT), "PriorityClass")
-    values = {each["metadata"]["name"]: each["value"] for each in classes}
+    values = {priority_class["metadata"]["name"]: priority_class["value"] for priority_class in classes}
     assert values == {"very-low": 100, "low": 250, "medium": 500, "high": 750, "very-high": 1000}
-    assert {each["preemptionPolicy"] for each in classes} == {"Never"}
+    assert {priority_class["preemptionPolicy"] for priority_class in classes} == {"Never"}
 
 
 @given(fleet=FLEETS)
@@ -223,7 +226,7 @@ def test_pods_may_name_the_priority_classes_that_xpk_writes_and_stop_nobody_on_t
 def test_the_same_fleet_gives_the_same_objects_and_every_name_once(fleet: Environment) -> None:
     objects = queue_objects(fleet)
     assert json.dumps(objects) == json.dumps(queue_objects(fleet))
-    names = [(each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"]) for each in objects]
+    names = [(item["kind"], item["metadata"].get("namespace"), item["metadata"]["name"]) for item in objects]
     assert len(set(names)) == len(names)
 
 
@@ -234,8 +237,8 @@ def test_a_cpu_pool_too_small_for_anything_gives_no_negative_quota() -> None:
 
 
 def test_every_object_is_valid_down_to_the_last_key() -> None:
-    for each in queue_objects(_fleet([("v6e-16", 3), ("v5litepod-256", 4), ("v5p-128", 1)], [2, 1, 1])):
-        assert errors_of(each) == [], each["metadata"]["name"]
+    for item in queue_objects(_fleet([("v6e-16", 3), ("v5litepod-256", 4), ("v5p-128", 1)], [2, 1, 1])):
+        assert errors_of(item) == [], item["metadata"]["name"]
 
 
 @pytest.mark.parametrize(
@@ -250,8 +253,8 @@ def test_every_object_is_valid_down_to_the_last_key() -> None:
     ],
 )
 def test_a_key_or_value_of_another_api_version_is_an_error(kind: str, change: Object) -> None:
-    found = _of_kind(queue_objects(DEFAULT), kind)[0]
-    assert errors_of({**found, "spec": {**found["spec"], **change}}) != []
+    item = _of_kind(queue_objects(DEFAULT), kind)[0]
+    assert errors_of({**item, "spec": {**item["spec"], **change}}) != []
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def case(name: str) -> Environment:
 
 
 def of_kind(environment_: Environment, kind: str) -> dict[str, Object]:
-    return {each["metadata"]["name"]: each for each in queue_objects(environment_) if each["kind"] == kind}
+    return {item["metadata"]["name"]: item for item in queue_objects(environment_) if item["kind"] == kind}
 
 
 def resources(environment_: Environment) -> dict[tuple[str, str, str], Object]:
@@ -54,9 +54,9 @@ def resources(environment_: Environment) -> dict[tuple[str, str, str], Object]:
 def chips(environment_: Environment, key: str = "nominalQuota") -> dict[tuple[str, str], int]:
     """(team, pool group) -> chips, where the queue says so."""
     return {
-        (team, flavor): int(parse(each[key]))
-        for (team, flavor, resource), each in resources(environment_).items()
-        if resource == TPU and flavor != "cpu" and key in each
+        (team, flavor): int(parse(quota[key]))
+        for (team, flavor, resource), quota in resources(environment_).items()
+        if resource == TPU and flavor != "cpu" and key in quota
     }
 
 
@@ -164,7 +164,7 @@ def test_each_share_of_a_group_is_rounded_down_or_up(fleet: Environment) -> None
     for group in fleet.groups:
         users = [team for team in fleet.teams if group.name in team.pools]
         for team in users:
-            part = group.slices * team.share / sum(each.share for each in users)
+            part = group.slices * team.share / sum(user.share for user in users)
             assert int(part) <= shared[group.name][team.name] < part + 1
 
 
@@ -188,13 +188,13 @@ def test_what_is_refused_or_warned_of_is_what_the_queues_say(fleet: Environment)
 @given(fleet=fleets())
 @settings(max_examples=10)
 def test_objects_of_any_fleet_are_valid_to_the_last_key(fleet: Environment) -> None:
-    assert [(each["metadata"]["name"], errors) for each in queue_objects(fleet) if (errors := errors_of(each))] == []
+    assert [(item["metadata"]["name"], errors) for item in queue_objects(fleet) if (errors := errors_of(item))] == []
 
 
 @pytest.mark.parametrize("name", FLEET_CASES)
 def test_objects_of_a_case_are_valid_to_the_last_key(name: str) -> None:
     assert [
-        (each["metadata"]["name"], errors) for each in queue_objects(case(name)) if (errors := errors_of(each))
+        (item["metadata"]["name"], errors) for item in queue_objects(case(name)) if (errors := errors_of(item))
     ] == []
 
 
@@ -203,7 +203,7 @@ def test_what_is_written_out_makes_the_same_queues() -> None:
 
 
 def test_every_object_comes_after_those_that_it_names() -> None:
-    kinds = [each["kind"] for each in queue_objects(case("one-team"))]
+    kinds = [item["kind"] for item in queue_objects(case("one-team"))]
     assert list(dict.fromkeys(kinds)) == [
         "ResourceFlavor",
         "ProvisioningRequestConfig",
@@ -245,18 +245,18 @@ def test_flavors_are_tried_from_what_is_paid_for_to_what_may_be_taken_back() -> 
 
 
 def test_a_team_without_limits_says_none() -> None:
-    found = with_fleet(one_team("share: 1"))
-    assert chips(found, "borrowingLimit") == chips(found, "lendingLimit") == {}
+    fleet = with_fleet(one_team("share: 1"))
+    assert chips(fleet, "borrowingLimit") == chips(fleet, "lendingLimit") == {}
 
 
 def test_limits_count_slices_of_each_group_and_leave_the_cpu_pool_to_all() -> None:
-    found = with_fleet(one_team("borrowing: 1, lending: 3"))
-    assert chips(found, "borrowingLimit") == {("research", "dev"): 16, ("research", "big"): 64}
-    assert chips(found, "lendingLimit") == {("research", "dev"): 32, ("research", "big"): 128}, (
+    fleet = with_fleet(one_team("borrowing: 1, lending: 3"))
+    assert chips(fleet, "borrowingLimit") == {("research", "dev"): 16, ("research", "big"): 64}
+    assert chips(fleet, "lendingLimit") == {("research", "dev"): 32, ("research", "big"): 128}, (
         "of two slices, not of three"
     )
     # The CPU pool has 26 cores, half of them each team's; a host has 178, a slice of dev 4 hosts and one of big 16.
-    assert resources(found)["research", "cpu", "cpu"] == {
+    assert resources(fleet)["research", "cpu", "cpu"] == {
         "name": "cpu",
         "nominalQuota": str(13 + 2 * 4 * 178 + 2 * 16 * 178),
         "borrowingLimit": str(13 + 4 * 178 + 16 * 178),
@@ -265,15 +265,15 @@ def test_limits_count_slices_of_each_group_and_leave_the_cpu_pool_to_all() -> No
 
 
 def test_a_queued_group_has_a_check_for_its_flavor_alone() -> None:
-    found = case("one-team")
-    assert of_kind(found, "ClusterQueue")["research"]["spec"]["admissionChecksStrategy"] == {
+    fleet = case("one-team")
+    assert of_kind(fleet, "ClusterQueue")["research"]["spec"]["admissionChecksStrategy"] == {
         "admissionChecks": [{"name": "provision-burst", "onFlavors": ["burst"]}]
     }
-    assert of_kind(found, "AdmissionCheck")["provision-burst"]["spec"] == {
+    assert of_kind(fleet, "AdmissionCheck")["provision-burst"]["spec"] == {
         "controllerName": "kueue.x-k8s.io/provisioning-request",
         "parameters": {"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": "provision-burst"},
     }
-    assert of_kind(found, "ProvisioningRequestConfig")["provision-burst"]["spec"] == {
+    assert of_kind(fleet, "ProvisioningRequestConfig")["provision-burst"]["spec"] == {
         "provisioningClassName": "queued-provisioning.gke.io",
         "managedResources": ["google.com/tpu"],
         "parameters": {"tpu-topology": "8x8", "maxRunDurationSeconds": "604800"},
@@ -289,8 +289,8 @@ def test_a_queued_group_has_a_check_for_its_flavor_alone() -> None:
 
 
 def test_a_queued_group_asks_for_the_hours_that_it_may_have() -> None:
-    found = with_fleet(one_group("type: v6e-16, slices: 1, capacity: queued, max_run_hours: 12"))
-    spec = of_kind(found, "ProvisioningRequestConfig")["provision-dev"]["spec"]
+    fleet = with_fleet(one_group("type: v6e-16, slices: 1, capacity: queued, max_run_hours: 12"))
+    spec = of_kind(fleet, "ProvisioningRequestConfig")["provision-dev"]["spec"]
     assert spec["parameters"]["maxRunDurationSeconds"] == "43200"
 
 
@@ -303,10 +303,10 @@ def test_only_teams_that_may_use_a_queued_group_have_its_check() -> None:
 
 @pytest.mark.parametrize("mode", ["on-demand", "spot", "flex-start"])
 def test_without_queued_groups_there_are_no_checks(mode: str) -> None:
-    found = with_fleet(one_group(f"type: v6e-16, slices: 1, capacity: {mode}"))
-    assert of_kind(found, "AdmissionCheck") == of_kind(found, "ProvisioningRequestConfig") == {}
-    assert "admissionChecksStrategy" not in of_kind(found, "ClusterQueue")["research"]["spec"]
-    tolerated = [each["key"] for each in of_kind(found, "ResourceFlavor")["dev"]["spec"]["tolerations"]]
+    fleet = with_fleet(one_group(f"type: v6e-16, slices: 1, capacity: {mode}"))
+    assert of_kind(fleet, "AdmissionCheck") == of_kind(fleet, "ProvisioningRequestConfig") == {}
+    assert "admissionChecksStrategy" not in of_kind(fleet, "ClusterQueue")["research"]["spec"]
+    tolerated = [toleration["key"] for toleration in of_kind(fleet, "ResourceFlavor")["dev"]["spec"]["tolerations"]]
     assert tolerated == ["google.com/tpu"]
 
 
@@ -336,7 +336,7 @@ def test_weights_are_written_as_the_api_server_writes_them(thousandths: int) -> 
 @pytest.mark.parametrize("name", FLEET_CASES)
 def test_cpu_work_never_takes_a_tpu_node(name: str) -> None:
     """What no node of the CPU pool can hold never starts, and what is beyond the pool waits, on hosts of any size."""
-    found = case(name)
+    fleet = case(name)
     container = {"name": "a", "image": "a", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
     job: Object = {
         "apiVersion": "batch/v1",
@@ -344,14 +344,14 @@ def test_cpu_work_never_takes_a_tpu_node(name: str) -> None:
         "metadata": {"name": "cpu-work", "labels": {"kueue.x-k8s.io/queue-name": "default"}},
         "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
     }
-    for team in found.teams:
-        fits = explain(queue_objects(found), job, namespace=team.name)
+    for team in fleet.teams:
+        fits = explain(queue_objects(fleet), job, namespace=team.name)
         assert (fits.verdict, [plan.flavors["cpu"] for plan in fits.pod_sets]) == (Verdict.ADMITTED, ["cpu"])
         container["resources"] = {"requests": {"cpu": "100", "memory": "1Gi"}}
-        assert explain(queue_objects(found), job, namespace=team.name).verdict == Verdict.NEVER
+        assert explain(queue_objects(fleet), job, namespace=team.name).verdict == Verdict.NEVER
         container["resources"] = {"requests": {"cpu": "1", "memory": "1Gi"}}
         job["spec"] |= {"parallelism": 1000, "completions": 1000}
-        beyond = explain(queue_objects(found), job, namespace=team.name)
+        beyond = explain(queue_objects(fleet), job, namespace=team.name)
         if beyond.verdict == Verdict.ADMITTED:
             assert "the CPU pool has" in " ".join(beyond.notes)
         del job["spec"]["parallelism"], job["spec"]["completions"]

@@ -30,6 +30,6 @@ def test_a_job_is_where_the_builds_are_or_near(region: str, near: str) -> None:
 def test_every_region_with_tpus_gets_one_that_has_cloud_scheduler_on_its_continent() -> None:
     for zone in {zone for zones in ZONES.values() for zone in zones}:
         region = "-".join(zone.split("-")[:2])
-        found = scheduler_region(region)
-        assert found in SCHEDULER_REGIONS
-        assert found.split("-")[0] == region.split("-")[0]
+        nearest = scheduler_region(region)
+        assert nearest in SCHEDULER_REGIONS
+        assert nearest.split("-")[0] == region.split("-")[0]

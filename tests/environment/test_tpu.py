@@ -60,7 +60,7 @@ def test_every_machine_type_is_that_of_the_tables() -> None:
     rows = facts("tpu-machine-types.csv")
     assert {machine.name for machine in MACHINE_TYPES} == {row["name"] for row in rows}
     for row in rows:
-        machine = next(each for each in MACHINE_TYPES if each.name == row["name"])
+        machine = next(machine for machine in MACHINE_TYPES if machine.name == row["name"])
         assert machine.generation == row["generation"]
         assert machine.accelerator == row["accelerator"]
         assert machine.chips_per_host == int(row["chips_per_host"])

@@ -127,9 +127,12 @@ class Google:
     def _storage(self, method: str, name: str, query: Mapping[str, list[str]], body: Json) -> tuple[int, Json]:
         if method == "GET" and not name:
             listed = self.deleted if query.get("softDeleted", [""])[0].lower() == "true" else self.buckets.values()
-            own = [each for each in listed if each["projectNumber"] == NUMBER]
+            own = [bucket for bucket in listed if bucket["projectNumber"] == NUMBER]
             prefix = query.get("prefix", [""])[0]
-            return 200, {"kind": "storage#buckets", "items": [each for each in own if each["name"].startswith(prefix)]}
+            return 200, {
+                "kind": "storage#buckets",
+                "items": [bucket for bucket in own if bucket["name"].startswith(prefix)],
+            }
         if method == "POST":
             return self._new_bucket(body)
         if name not in self.buckets:

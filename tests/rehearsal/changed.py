@@ -30,8 +30,8 @@ class Stopped(Exception):
         super().__init__(f"{stack}: {said}")
         self.stack = stack
         self.done: Mapping[str, Mapping[str, str]] = {}
-        found = [each["diagnostic"] for each in _lines(said) if each.get("type") == "diagnostic"]
-        texts = [f"{each['summary']}: {each.get('detail')}" for each in found] or [said]
+        diagnostics = [line["diagnostic"] for line in _lines(said) if line.get("type") == "diagnostic"]
+        texts = [f"{item['summary']}: {item.get('detail')}" for item in diagnostics] or [said]
         self.words = " ".join(" ".join(texts).split())
 
 
@@ -91,8 +91,10 @@ class Deployed:
         """What Terraform would do, by address. Raises Stopped."""
         self._put(described, stack)
         said = _lines(self.terraform(stack, "plan", "-json", "-out=planned"))
-        changes = [each["change"] for each in said if each.get("type") == "planned_change"]
-        return {each["resource"]["addr"]: _ACTIONS[each["action"]] for each in changes if each["action"] in _ACTIONS}
+        changes = [line["change"] for line in said if line.get("type") == "planned_change"]
+        return {
+            change["resource"]["addr"]: _ACTIONS[change["action"]] for change in changes if change["action"] in _ACTIONS
+        }
 
     def _json(self, described: Described, stack: str) -> bytes:
         return (self.output(described) / "stacks" / stack / "cdk.tf.json").read_bytes()
@@ -133,8 +135,8 @@ class Deployed:
     @property
     def running(self) -> dict[str, dict[str, Any]]:
         """Every admitted Workload, by namespace and name."""
-        found = [each for each in workloads(self.api) if each.get("status", {}).get("admission")]
-        return {f"{each['metadata']['namespace']}/{each['metadata']['name']}": each for each in found}
+        admitted = [workload for workload in workloads(self.api) if workload.get("status", {}).get("admission")]
+        return {f"{item['metadata']['namespace']}/{item['metadata']['name']}": item for item in admitted}
 
     @property
     def things(self) -> dict[tuple[str, str], str]:

@@ -30,11 +30,11 @@ def deploy(output: Path, folder: Path, *, services: Iterable[str] = SERVICES, st
     states = read_stack(output, "foundation")["terraform"]["backend"]["gcs"]["bucket"]
     fake.cloud.put(BUCKET, states, {"name": states, "project": fake.project, "location": "us-east5"})
     for stack in stacks or stacks_in(output):
-        wanted = read_stack(output, stack)
-        for trigger in wanted["resource"].get("google_cloudbuild_trigger", {}).values():
+        content = read_stack(output, stack)
+        for trigger in content["resource"].get("google_cloudbuild_trigger", {}).values():
             if "repository_event_config" in trigger:
                 connect(fake.cloud, trigger["repository_event_config"]["repository"])
-        fake.deploy(wanted)
+        fake.deploy(content)
     return fake
 
 
@@ -51,17 +51,17 @@ def deploy_again(
     link.unlink()
     link.symlink_to(output)
     for stack in stacks_in(output):
-        wanted = addresses(output, stack)
+        described = addresses(output, stack)
         if stack in new_first:
             fake.deploy(read_stack(output, stack))
-        destroy(fake, [each for each in addresses(before, stack) if each not in wanted], going=going)
+        destroy(fake, [address for address in addresses(before, stack) if address not in described], going=going)
         if stack not in new_first:
             fake.deploy(read_stack(output, stack))
 
 
 def destroy(fake: FakeCloud, gone: Sequence[str], *, going: Going = lambda _: None) -> None:
     """In the order of `terraform destroy`: what was made last goes first."""
-    for address in reversed([each for each in fake.resources if each in gone]):
+    for address in reversed([address for address in fake.resources if address in gone]):
         going(address)
         fake.destroy(address)
         del fake.resources[address]
@@ -78,15 +78,15 @@ def stacks_in(output: Path) -> list[str]:
     return order
 
 
-def world_of(wanted: Environment, folder: Path, **settings: str) -> World:
+def world_of(configured: Environment, folder: Path, **settings: str) -> World:
     """A world, in `folder`, whose project is the environment's; the real tools get `settings`."""
     project = Project(
-        id_=wanted.settings.project_id,
-        number=wanted.settings.project_number or "123456789012",
-        region=wanted.settings.region,
-        state_bucket=wanted.names.state_bucket,
+        id_=configured.settings.project_id,
+        number=configured.settings.project_number or "123456789012",
+        region=configured.settings.region,
+        state_bucket=configured.names.state_bucket,
         services=list(SERVICES),
-        repository=wanted.settings.build_repository,
+        repository=configured.settings.build_repository,
     )
     return World(folder=folder, project=project, cache=CACHE, settings=settings)
 
@@ -110,14 +110,14 @@ def submit(api: Api, output: Path) -> None:
 
 def workloads(api: Api, *teams: str) -> list[dict[str, Any]]:
     """What Kueue knows of: all, or those of some teams."""
-    found = api.all(api.resource("kueue.x-k8s.io/v1beta2", "Workload"))
-    return [each for each in found if not teams or each["metadata"]["namespace"] in teams]
+    known = api.all(api.resource("kueue.x-k8s.io/v1beta2", "Workload"))
+    return [workload for workload in known if not teams or workload["metadata"]["namespace"] in teams]
 
 
 def admitted(api: Api, *teams: str) -> set[str]:
     """ "namespace/name" of the workloads that run."""
     return {
-        f"{each['metadata']['namespace']}/{each['metadata']['name']}"
-        for each in workloads(api, *teams)
-        if each.get("status", {}).get("admission")
+        f"{workload['metadata']['namespace']}/{workload['metadata']['name']}"
+        for workload in workloads(api, *teams)
+        if workload.get("status", {}).get("admission")
     }

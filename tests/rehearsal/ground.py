@@ -143,9 +143,9 @@ class Ground:
 def _steady(value: Any) -> Any:
     """Without counts, and without what is empty: after an import and a change it is there, else it is left out."""
     if isinstance(value, dict):
-        kept = {key: _steady(each) for key, each in value.items() if key not in _COUNTS}
-        return {key: each for key, each in kept.items() if each not in (None, "", [], {})}
-    return [_steady(each) for each in value] if isinstance(value, list) else value
+        kept = {key: _steady(inner) for key, inner in value.items() if key not in _COUNTS}
+        return {key: inner for key, inner in kept.items() if inner not in (None, "", [], {})}
+    return [_steady(item) for item in value] if isinstance(value, list) else value
 
 
 def same(left: Things, right: Things) -> None:

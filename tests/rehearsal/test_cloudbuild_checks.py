@@ -28,7 +28,7 @@ def triggers(synthesis: Synthesis) -> list[Trigger]:
     return [described(values) for values in found]
 
 
-def told(checkout: Path, triggers: list[Trigger]) -> list[str]:
+def reported(checkout: Path, triggers: list[Trigger]) -> list[str]:
     (builder,) = {trigger.substitutions["_BUILDER"] for trigger in triggers}
     return problems(checkout, triggers, Images(builder=builder))
 
@@ -41,7 +41,7 @@ def edit(checkout: Path, name: str, old: str, new: str) -> None:
 
 
 def test_the_files_are_good(checkout: Path, triggers: list[Trigger]) -> None:
-    assert told(checkout, triggers) == []
+    assert reported(checkout, triggers) == []
 
 
 WRONG = {
@@ -88,14 +88,14 @@ def test_a_mistake_in_any_file_is_reported(
     checkout: Path, triggers: list[Trigger], name: str, old: str, new: str, problem: str
 ) -> None:
     edit(checkout, name, old, new)
-    found = told(checkout, triggers)
-    assert [line for line in found if re.match(problem, line)], found
+    problems = reported(checkout, triggers)
+    assert [line for line in problems if re.match(problem, line)], problems
 
 
 def test_what_the_trigger_gives_has_to_be_declared(checkout: Path, triggers: list[Trigger]) -> None:
     edit(checkout, "plan.yaml", ', _RECORDS: ""', "")
     edit(checkout, "plan.yaml", '"${_RECORDS}"', "plans")
-    (line,) = told(checkout, triggers)
+    (line,) = reported(checkout, triggers)
     assert re.match(
         r"cloudbuild/plan.yaml:\d+: substitutions: _RECORDS is given by trigger tpu-plan and not decl", line
     )
@@ -103,18 +103,18 @@ def test_what_the_trigger_gives_has_to_be_declared(checkout: Path, triggers: lis
 
 def test_a_step_without_an_image_is_reported_once(checkout: Path, triggers: list[Trigger]) -> None:
     edit(checkout, "plan.yaml", "  name: ${_BUILDER}\n", "")
-    assert told(checkout, triggers) == ["cloudbuild/plan.yaml:4: steps[0]: names no image"]
+    assert reported(checkout, triggers) == ["cloudbuild/plan.yaml:4: steps[0]: names no image"]
 
 
 def test_a_file_that_a_trigger_runs_has_to_be_there(checkout: Path, triggers: list[Trigger]) -> None:
     (checkout / "cloudbuild" / "drift.yaml").unlink()
-    assert told(checkout, triggers) == ["cloudbuild/drift.yaml: is not there, and trigger tpu-drift runs it"]
+    assert reported(checkout, triggers) == ["cloudbuild/drift.yaml: is not there, and trigger tpu-drift runs it"]
 
 
 def test_the_mistakes_in_all_files_are_reported_at_once(checkout: Path, triggers: list[Trigger]) -> None:
     for path in (checkout / "cloudbuild").glob("*.yaml"):
         path.write_text(f"queueTtl: 3s\n{path.read_text()}")
-    lines = told(checkout, triggers)
+    lines = reported(checkout, triggers)
     assert {line.partition(":")[0] for line in lines} == {
         f"cloudbuild/{name}.yaml" for name in ("builder", "plan", "deploy", "destroy", "drift")
     }

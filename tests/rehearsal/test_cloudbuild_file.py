@@ -140,8 +140,8 @@ WRONG = {
 @pytest.mark.parametrize(("old", "new", "problem"), WRONG.values(), ids=list(WRONG))
 def test_a_mistake_is_reported_with_file_line_and_key(tmp_path: Path, old: str, new: str, problem: str) -> None:
     assert old in GOOD
-    told = problems(tmp_path, GOOD.replace(old, new, 1))
-    assert len([each for each in told if f"build.yaml{problem}" in each]) == 1, told
+    reported = problems(tmp_path, GOOD.replace(old, new, 1))
+    assert len([line for line in reported if f"build.yaml{problem}" in line]) == 1, reported
 
 
 def test_a_file_without_steps_is_refused(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_the_deploy_identity_takes_all_of_it_down(piped: FakeCloud, synthesis: S
         for id_ in by_id
     }
     piped.act_as(DEPLOY)
-    for address in reversed([each for each in piped.resources if each in mine]):
+    for address in reversed([address for address in piped.resources if address in mine]):
         piped.destroy(address)
     assert len(piped.cloud.find("google_container_cluster")) == len(piped.cloud.find("google_compute_network")) == 0
     assert len(piped.cloud.find("google_cloudbuild_trigger")) == 4
@@ -73,8 +73,8 @@ def test_the_deploy_identity_takes_all_of_it_down(piped: FakeCloud, synthesis: S
 def test_after_a_new_foundation_a_person_deploys_the_pipeline_again(piped: FakeCloud, synthesis: Synthesis) -> None:
     output = synthesis.folder("pipeline")
     keep = ("google_project_service.", "google_project_iam_custom_role.")
-    gone = [each for stack in stacks_in(output) if stack != "pipeline" for each in addresses(output, stack)]
-    destroy(piped, [each for each in gone if not each.startswith(keep)])
+    gone = [address for stack in stacks_in(output) if stack != "pipeline" for address in addresses(output, stack)]
+    destroy(piped, [address for address in gone if not address.startswith(keep)])
     piped.act_as(DEPLOY)
     piped.deploy(read_stack(output, "foundation"))
     with pytest.raises(Refusal, match=r"does not have access to service account 'tpu-nodes@.*actAs' denied"):
@@ -99,7 +99,7 @@ def test_the_plan_identity_reads_the_cluster_whether_or_not_its_token_carries_an
 ) -> None:
     """Both of its names are bound: with one of them alone, the other is refused."""
     api = Api(piped.cloud, CLUSTER)
-    (binding,) = (each for each in api.everything() if each["kind"] == "ClusterRoleBinding")
+    (binding,) = (item for item in api.everything() if item["kind"] == "ClusterRoleBinding")
     email, number = (subject["name"] for subject in binding["subjects"])
     account = piped.cloud.get("google_service_account", f"projects/my-project/serviceAccounts/{PLAN}")
     assert account is not None
@@ -126,9 +126,9 @@ def test_a_permission_that_is_missing_stops_the_deploy_with_403(
 ) -> None:
     output = synthesis.folder("pipeline")
     lost = STACKS
-    gone = {each for name in lost for each in addresses(output, name)}
+    gone = {address for name in lost for address in addresses(output, name)}
     keep = ("google_project_service.", "google_project_iam_custom_role.")
-    destroy(piped, [each for each in gone if not each.startswith(keep)])
+    destroy(piped, [address for address in gone if not address.startswith(keep)])
     if stack != "foundation":
         piped.deploy(read_stack(output, "foundation"))
     piped.cloud.change(ROLE, DEPLOY_ROLE, lambda values: values["permissions"].remove(missing))
@@ -175,7 +175,7 @@ def test_the_deploy_identity_grants_no_role_that_the_stacks_do_not(piped: FakeCl
 
 def test_the_deploy_identity_widens_no_role_and_takes_no_other_account(piped: FakeCloud) -> None:
     piped.act_as(DEPLOY)
-    role = next(each for each in piped.resources if each.startswith(f"{ROLE}.identities_role-deploy_5"))
+    role = next(address for address in piped.resources if address.startswith(f"{ROLE}.identities_role-deploy_5"))
     with pytest.raises(Refusal, match=r"'iam.roles.update' denied"):
         piped.change(role, permissions=["resourcemanager.projects.setIamPolicy"])
     with pytest.raises(Refusal, match=r"'iam.roles.create' denied"):
@@ -249,11 +249,11 @@ def test_the_state_is_read_by_plans_and_written_by_deploys(piped: FakeCloud) -> 
         piped.cloud.put_blob(STATE, f"tpu/{stack}/default.tfstate", b"{}", {}, keep_old=True)
     read, write = f"/storage/v1/b/{STATE}/o/tpu%2F{{}}%2Fdefault.tfstate?alt=media", f"/upload/storage/v1/b/{STATE}/o"
     lock = f"{write}?uploadType=media&name=tpu/{{}}/default.tflock"
-    assert [asked(piped, "GET", read.format("cluster"), each) for each in (PLAN, DEPLOY, "")] == [200, 200, 200]
-    assert [asked(piped, "POST", lock.format("cluster"), each) for each in (PLAN, DEPLOY)] == [403, 200]
-    assert [asked(piped, "GET", read.format("pipeline"), each) for each in (PLAN, DEPLOY, "")] == [403, 403, 200]
-    assert [asked(piped, "POST", lock.format("pipeline"), each) for each in (PLAN, DEPLOY, "")] == [403, 403, 200]
-    assert [asked(piped, "GET", f"/storage/v1/b/{STATE}/o", each) for each in (PLAN, DEPLOY)] == [200, 200]
+    assert [asked(piped, "GET", read.format("cluster"), account) for account in (PLAN, DEPLOY, "")] == [200, 200, 200]
+    assert [asked(piped, "POST", lock.format("cluster"), account) for account in (PLAN, DEPLOY)] == [403, 200]
+    assert [asked(piped, "GET", read.format("pipeline"), account) for account in (PLAN, DEPLOY, "")] == [403, 403, 200]
+    assert [asked(piped, "POST", lock.format("pipeline"), account) for account in (PLAN, DEPLOY, "")] == [403, 403, 200]
+    assert [asked(piped, "GET", f"/storage/v1/b/{STATE}/o", account) for account in (PLAN, DEPLOY)] == [200, 200]
 
 
 def test_records_are_written_by_both_and_the_data_of_teams_is_read_by_none(piped: FakeCloud) -> None:

@@ -16,12 +16,12 @@ CASE = HERE / "cases" / f"{FLEET}.env"
 
 
 def test_every_node_pool_has_the_labels_of_its_expected_nodes(fleet: FakeCloud) -> None:
-    wanted = environment.load(CASE, process_env={}, fleet=CASE.with_suffix(".fleet.yaml"))
-    told = {node["metadata"]["name"]: node["metadata"]["labels"] for node in node_objects(wanted)}
+    configured = environment.load(CASE, process_env={}, fleet=CASE.with_suffix(".fleet.yaml"))
+    expected = {node["metadata"]["name"]: node["metadata"]["labels"] for node in node_objects(configured)}
     (cluster,) = fleet.cloud.find("google_container_cluster")
-    made = {each.pool: each for each in nodes(fleet.cloud, cluster.name)}
-    assert told.keys() == made.keys()
-    for name, labels in told.items():
+    made = {node.pool: node for node in nodes(fleet.cloud, cluster.name)}
+    assert expected.keys() == made.keys()
+    for name, labels in expected.items():
         assert labels.items() >= made[name].labels.items() - GOOGLES_LABELS.items()
         there = {POOL_LABEL: name, ZONE_LABEL: made[name].zone, MACHINE_LABEL: made[name].machine_type}
         assert labels.items() >= there.items()

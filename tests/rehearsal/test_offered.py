@@ -83,9 +83,9 @@ def test_a_rehearsal_of_it_is_refused_before_it_starts(
     for key, value in settings.items():
         monkeypatch.setenv(key, value)
     assert main([command, "--folder", str(folder)]) == 2
-    (told,) = capsys.readouterr().err.splitlines()
-    assert told.startswith(line)
-    assert told.endswith("; if it is right, say --yes-it-exists")
+    (printed,) = capsys.readouterr().err.splitlines()
+    assert printed.startswith(line)
+    assert printed.endswith("; if it is right, say --yes-it-exists")
     assert not folder.exists()
 
 
@@ -96,6 +96,6 @@ def test_a_rehearsal_goes_on_with_what_is_said_to_exist(
     for key, value in {"REGION": "us-esat5", "ZONE": "us-esat5-b", "GKE_VERSION": "1.99"}.items():
         monkeypatch.setenv(key, value)
     assert main(["rehearse", "--folder", str(folder), "--yes-it-exists"]) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert "warning: REGION: 'us-esat5' is not among Google's regions" in told
-    assert "nothing is left but the project" in told
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "warning: REGION: 'us-esat5' is not among Google's regions" in printed
+    assert "nothing is left but the project" in printed

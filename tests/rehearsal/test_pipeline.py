@@ -20,7 +20,7 @@ from tpuenv.rehearsals.world import open_world
 needs_terraform = pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on the PATH")
 
 
-def wanted(folder: Path, **settings: str) -> Environment:
+def configured(folder: Path, **settings: str) -> Environment:
     return environment.load(published.folder(folder) / "vars.env", settings)
 
 
@@ -34,7 +34,7 @@ def test_wrong_settings_are_reported_in_a_line_each_before_anything_starts(
 
 
 def test_a_repository_and_an_image_are_made_up_only_where_there_is_none(tmp_path: Path) -> None:
-    made_up = with_pipeline(wanted(tmp_path), {})
+    made_up = with_pipeline(configured(tmp_path), {})
     loaded = environment.load(tmp_path / "vars.env", made_up)
     assert loaded.settings.build_repository and loaded.settings.builder_image
     assert with_pipeline(loaded, {"TPU_TYPE": "v6e-8"}) == {**made_up, "TPU_TYPE": "v6e-8"}
@@ -44,7 +44,7 @@ def test_what_differs_from_vars_env_is_committed_in_its_place(tmp_path: Path, mo
     """A build knows no setting but those of its commit."""
     monkeypatch.setenv(project.FOLDER, str(published.folder(tmp_path)))
     before = (tmp_path / "vars.env").read_text()
-    settings = {"TPU_TYPE": "v5p-128", **with_pipeline(wanted(tmp_path), {})}
+    settings = {"TPU_TYPE": "v5p-128", **with_pipeline(configured(tmp_path), {})}
     changed = commit_of(settings)
     assert list(changed) == ["vars.env"]
     (tmp_path / "vars.env").write_text(changed["vars.env"])
@@ -80,9 +80,9 @@ def test_all_build_files_are_checked_before_anything_starts(
     monkeypatch.setenv(project.FOLDER, str(published.folder(tmp_path)))
     monkeypatch.setattr(project, "ROOT", root)
     assert main(["rehearse-pipeline", "--folder", str(tmp_path / "w")]) == 1
-    told = capsys.readouterr().err
-    assert "cloudbuild/builder.yaml:16: timeouts: is not supported" in told
-    assert "cloudbuild/drift.yaml:5: steps[0].name: alpine:latest: is not an image by its digest" in told
+    printed = capsys.readouterr().err
+    assert "cloudbuild/builder.yaml:16: timeouts: is not supported" in printed
+    assert "cloudbuild/drift.yaml:5: steps[0].name: alpine:latest: is not an image by its digest" in printed
     assert not (tmp_path / "w").exists()
 
 
@@ -94,12 +94,12 @@ def test_a_pull_request_whose_tests_fail_is_not_planned_and_nothing_goes_on(
     (tmp_path / "settings").mkdir()
     monkeypatch.setenv(project.FOLDER, str(published.folder(tmp_path / "settings")))
     settings = with_pipeline(environment.load(tmp_path / "settings" / "vars.env", {}), {})
-    found = environment.load(tmp_path / "settings" / "vars.env", settings)
+    environment_ = environment.load(tmp_path / "settings" / "vars.env", settings)
     plan = (project.ROOT / "cloudbuild" / "plan.yaml").read_text(encoding="utf-8")
     failing = re.sub(r"args: \[-m, pytest.*\]", "args: [-c, import sys; sys.exit(3)]", plan)
     changed = {**commit_of(settings), "cloudbuild/plan.yaml": failing}
-    with open_world(found, tmp_path / "w", {**settings, project.FOLDER: str(tmp_path / "settings")}) as world:
-        assert PipelineRehearsal(world, found, changed).run() == 1
-    told = capfd.readouterr().out
-    assert "NOT OK: tpu-plan: FAILURE: Step #0 - 'test' failed: exit status 3" in told
-    assert "Merged" not in told
+    with open_world(environment_, tmp_path / "w", {**settings, project.FOLDER: str(tmp_path / "settings")}) as world:
+        assert PipelineRehearsal(world, environment_, changed).run() == 1
+    printed = capfd.readouterr().out
+    assert "NOT OK: tpu-plan: FAILURE: Step #0 - 'test' failed: exit status 3" in printed
+    assert "Merged" not in printed

@@ -70,10 +70,10 @@ class Deployments:
     def database(self) -> Path:
         return self.world.folder / "cloud.db"
 
-    def prepare(self, wanted: environment.Environment, changed: dict[str, str]) -> None:
+    def prepare(self, configured: environment.Environment, changed: dict[str, str]) -> None:
         """A person's part, a planned pull request, and a whole undisturbed deployment."""
-        connect(self.world.cloud, wanted.settings.build_repository)
-        assert not Parts(self.world, wanted).cdktf("deploy", PROTECTED, "foundation", "pipeline").code
+        connect(self.world.cloud, configured.settings.build_repository)
+        assert not Parts(self.world, configured).cdktf("deploy", PROTECTED, "foundation", "pipeline").code
         self.commit = self.builds.commit(project.ROOT, changed=changed)
         (build,) = self.builds.pull_request(self.commit, branch="change", base="main")
         assert self.builds.run(build).status == "SUCCESS"
@@ -151,19 +151,19 @@ class Deployments:
 
     def cloud(self) -> dict[tuple[str, str], object]:
         """What exists, without what Google makes up, and the states without what Terraform counts in them."""
-        found: dict[tuple[str, str], object] = {}
+        content: dict[tuple[str, str], object] = {}
         for item in self.world.cloud.find():
             if item.kind != BUILD:
-                found[item.kind, item.name] = known(item.attributes)
+                content[item.kind, item.name] = known(item.attributes)
         for blob in self.world.cloud.blobs(self.world.project.state_bucket):
             state = json.loads(blob.content)
-            found["state", blob.name] = sorted(
-                f"{each['mode']} {each['type']}.{each['name']} {len(each['instances'])} "
-                + " ".join(str(instance.get("status", "")) for instance in each["instances"])
-                for each in state.get("resources", [])
-                if each["mode"] == "managed"
+            content["state", blob.name] = sorted(
+                f"{resource['mode']} {resource['type']}.{resource['name']} {len(resource['instances'])} "
+                + " ".join(str(instance.get("status", "")) for instance in resource["instances"])
+                for resource in state.get("resources", [])
+                if resource["mode"] == "managed"
             )
-        return found
+        return content
 
 
 # What Google and Kubernetes make up, another each time, or count: an import makes Helm count one upgrade more.
@@ -175,9 +175,9 @@ MADE_UP = re.compile(
 
 def known(value: object) -> object:
     if isinstance(value, dict):
-        return {key: known(each) for key, each in value.items() if not MADE_UP.fullmatch(key)}
+        return {key: known(inner) for key, inner in value.items() if not MADE_UP.fullmatch(key)}
     if isinstance(value, list):
-        return [known(each) for each in value]
+        return [known(item) for item in value]
     return re.sub(r"\d{16}", "N", value) if isinstance(value, str) else value
 
 
@@ -190,18 +190,18 @@ def deployments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment
     (folder / "vars.env").write_text(
         text + "".join(f"{key}={value}\n" for key, value in settings.items()), encoding="utf-8"
     )
-    wanted = environment.load(folder / "vars.env", {})
+    configured = environment.load(folder / "vars.env", {})
     # That the tests of a pull request run is proved elsewhere.
     plan = (project.ROOT / "cloudbuild" / "plan.yaml").read_text(encoding="utf-8")
     plan = re.sub(r"- id: test\n(?:  .*\n)*", "", plan)
     changed = {"vars.env": (folder / "vars.env").read_text(encoding="utf-8"), "cloudbuild/plan.yaml": plan}
-    with open_world(wanted, folder / "world", {project.FOLDER: str(folder)}) as world:
-        found = Deployments(
-            world=world, trigger=wanted.names.trigger("deploy"),
-            builds=CloudBuild(world=world, images=Images(builder=wanted.settings.builder_image), grace=60),
+    with open_world(configured, folder / "world", {project.FOLDER: str(folder)}) as world:
+        prepared = Deployments(
+            world=world, trigger=configured.names.trigger("deploy"),
+            builds=CloudBuild(world=world, images=Images(builder=configured.settings.builder_image), grace=60),
         )  # fmt: skip
-        found.prepare(wanted, changed)
-        yield found
+        prepared.prepare(configured, changed)
+        yield prepared
 
 
 def moment(deployments: Deployments, number: int) -> tuple[int, int]:
@@ -244,33 +244,33 @@ def end_at(deployments: Deployments, number: int, how: signal.Signals) -> Ran:
 def kill_all(world: World) -> int:
     """All processes of the build's steps at once. Steps and Terraform lead sessions of their own, unlike the server."""
     leaders = [pid for pid in started_processes.recorded(world.processes) if os.getpgid(pid) == pid]
-    family = {each for leader in leaders for each in started_processes.family(leader)}
+    family = {process for leader in leaders for process in started_processes.family(leader)}
     for pid in family:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     return len(family)
 
 
-def differences(found: dict[tuple[str, str], object], wanted: dict[tuple[str, str], object]) -> str:
+def differences(actual: dict[tuple[str, str], object], expected: dict[tuple[str, str], object]) -> str:
     """A line for each value that differs, and where it is."""
-    keys = sorted(found.keys() | wanted.keys())
-    pairs = [(" ".join(key), found.get(key), wanted.get(key)) for key in keys]
+    keys = sorted(actual.keys() | expected.keys())
+    pairs = [(" ".join(key), actual.get(key), expected.get(key)) for key in keys]
     return "\n".join(line for pair in pairs for line in _unlike(*pair))
 
 
-def _unlike(path: str, found: object, wanted: object) -> Iterator[str]:
-    if isinstance(found, dict) and isinstance(wanted, dict):
-        for key in sorted(found.keys() | wanted.keys()):
-            yield from _unlike(f"{path}.{key}", found.get(key), wanted.get(key))
-    elif found != wanted:
-        yield f"{path}: {json.dumps(found)} instead of {json.dumps(wanted)}"
+def _unlike(path: str, actual: object, expected: object) -> Iterator[str]:
+    if isinstance(actual, dict) and isinstance(expected, dict):
+        for key in sorted(actual.keys() | expected.keys()):
+            yield from _unlike(f"{path}.{key}", actual.get(key), expected.get(key))
+    elif actual != expected:
+        yield f"{path}: {json.dumps(actual)} instead of {json.dumps(expected)}"
 
 
 @pytest.mark.parametrize("number", moments())
 def test_after_sigterm_the_next_deploy_converges_by_itself(deployments: Deployments, number: int) -> None:
     end_at(deployments, number, signal.SIGTERM)
     deployments.deploy()
-    assert not (found := differences(deployments.cloud(), deployments.final)), found
+    assert not (unlike := differences(deployments.cloud(), deployments.final)), unlike
 
 
 @pytest.mark.parametrize("number", moments(slow=2))
@@ -278,4 +278,4 @@ def test_after_sigkill_recover_and_the_next_deploy_converge(deployments: Deploym
     end_at(deployments, number, signal.SIGKILL)
     deployments.person("recover", "--yes")
     deployments.deploy()
-    assert not (found := differences(deployments.cloud(), deployments.final)), found
+    assert not (unlike := differences(deployments.cloud(), deployments.final)), unlike

@@ -41,8 +41,8 @@ def deployable(fleet: str, folder: Path) -> Iterator[Ground]:
     """The stacks of a fleet.yaml of this text, synthesized."""
     write(fleet, folder)
     (folder / "vars.env").write_text(VARS, encoding="utf-8")
-    wanted = environment.load(folder / "vars.env", process_env={}, fleet=folder / "fleet.yaml")
-    with ground_of(wanted, VARS, folder) as ground:
+    configured = environment.load(folder / "vars.env", process_env={}, fleet=folder / "fleet.yaml")
+    with ground_of(configured, VARS, folder) as ground:
         yield ground
 
 
@@ -67,8 +67,8 @@ def queues_before(ground: Ground) -> str:
     now = path.read_text(encoding="utf-8")
     stack = json.loads(now)
     old = {
-        (each["kind"], each["metadata"]["name"]): each
-        for each in yaml.safe_load_all(ONE_GROUP.read_text(encoding="utf-8"))
+        (item["kind"], item["metadata"]["name"]): item
+        for item in yaml.safe_load_all(ONE_GROUP.read_text(encoding="utf-8"))
     }
     for resource in stack["resource"]["kubernetes_manifest"].values():
         manifest = resource["manifest"]
@@ -116,7 +116,7 @@ def test_an_upgrade_from_queues_of_one_resource_group_stops_nothing_that_runs(tm
         said = ground.apply("queues")
         assert "0 destroyed" in said
         assert admitted(api) == {*running, "research/jobset-ordinary"}
-        assert [each["spec"]["suspend"] for each in api.everything() if each["kind"] == "JobSet"] == [False] * 9
+        assert [item["spec"]["suspend"] for item in api.everything() if item["kind"] == "JobSet"] == [False] * 9
         ground.unchanged()
 
 
@@ -136,7 +136,7 @@ def test_a_pool_group_that_is_removed_or_renamed_takes_no_job_of_another_along(t
         for stack in ("tpu-node-pools", "queues"):
             ground.apply(stack)
         assert admitted(api) == running
-        flavors = {each["metadata"]["name"] for each in api.everything() if each["kind"] == "ResourceFlavor"}
+        flavors = {item["metadata"]["name"] for item in api.everything() if item["kind"] == "ResourceFlavor"}
         assert flavors == {"cpu", "steady", "quick"}
         assert len(workloads(api)) == 2
         ground.unchanged()

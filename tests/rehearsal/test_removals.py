@@ -75,16 +75,16 @@ def test_a_team_that_is_removed_or_renamed_is_drained_before_anything_of_it_goes
             seen.append(address)
             assert admitted(api, "students") == set(), f"{address} goes while jobs need it"
         if address.startswith("kubernetes_namespace_v1."):
-            jobs = [each for each in api.everything() if each["kind"] == "JobSet"]
-            suspended.extend(each["spec"]["suspend"] for each in jobs if each["metadata"]["namespace"] == "students")
+            jobs = [item for item in api.everything() if item["kind"] == "JobSet"]
+            suspended.extend(job["spec"]["suspend"] for job in jobs if job["metadata"]["namespace"] == "students")
 
-    wanted = environment.load(SETTINGS, process_env={}, fleet=write_fleet(tmp_path / "changed", change))
-    deploy_again(fleet, synthesize(wanted, tmp_path / "changed" / "cdktf.out"), going=going)
+    configured = environment.load(SETTINGS, process_env={}, fleet=write_fleet(tmp_path / "changed", change))
+    deploy_again(fleet, synthesize(configured, tmp_path / "changed" / "cdktf.out"), going=going)
     assert len(seen) == 7
     assert set(suspended) == {True}, "the jobs are stopped, and still there when their namespace goes"
     assert workloads(api, "students") == []
     assert others <= admitted(api)
-    gone = [each.name for each in fleet.cloud.find() if "students" in each.name.replace("students@example.com", "")]
+    gone = [item.name for item in fleet.cloud.find() if "students" in item.name.replace("students@example.com", "")]
     assert gone == []
 
 
@@ -97,7 +97,7 @@ def nominal_chips(api: Api) -> Counter[str]:
     chips: Counter[str] = Counter()
     for queue in api.all(api.resource("kueue.x-k8s.io/v1beta2", "ClusterQueue")):
         for flavor in queue["spec"]["resourceGroups"][0]["flavors"]:
-            quota = {each["name"]: each["nominalQuota"] for each in flavor["resources"]}
+            quota = {resource["name"]: resource["nominalQuota"] for resource in flavor["resources"]}
             chips[flavor["name"]] += int(quota["google.com/tpu"])
     return chips
 
@@ -131,15 +131,15 @@ def test_no_more_chips_are_given_than_exist_while_a_team_goes_and_another_comes(
     def within(when: str) -> None:
         assert chips_in_use(api) <= exist, when
 
-    wanted = environment.load(SETTINGS, process_env={}, fleet=write_fleet(tmp_path / "changed", change))
-    deploy_again(fleet, synthesize(wanted, tmp_path / "changed" / "cdktf.out"), going=within, new_first=("queues",))
+    configured = environment.load(SETTINGS, process_env={}, fleet=write_fleet(tmp_path / "changed", change))
+    deploy_again(fleet, synthesize(configured, tmp_path / "changed" / "cdktf.out"), going=within, new_first=("queues",))
     within("at the end")
     assert nominal_chips(api) == exist
 
 
 def evict(fleet: FakeCloud, limit_seconds: int) -> str:
     """The release that drains the students before their namespace goes, with another limit."""
-    address = next(each for each in fleet.resources if each.startswith("helm_release.evict-students"))
+    address = next(address for address in fleet.resources if address.startswith("helm_release.evict-students"))
     fleet.change(address, values=[json.dumps({"clusterQueue": "students", "limitSeconds": limit_seconds})])
     return address
 
@@ -193,8 +193,8 @@ def test_one_deploy_removes_a_team_and_renames_another_while_their_jobs_run(tmp_
     folder = tmp_path / "settings"
     write_fleet(folder)
     shutil.copy(SETTINGS, folder / "vars.env")
-    wanted = environment.load(folder / "vars.env", process_env={}, fleet=folder / "fleet.yaml")
-    with world_of(wanted, tmp_path / "world", TPUENV_FOLDER=str(folder)) as world:
+    configured = environment.load(folder / "vars.env", process_env={}, fleet=folder / "fleet.yaml")
+    with world_of(configured, tmp_path / "world", TPUENV_FOLDER=str(folder)) as world:
         assert cdktf_in_world.run(world, "deploy").code == 0
         api = Api(world.cloud, world.cloud.find(CLUSTER)[0].name)
         submit(api, world.output)

@@ -37,37 +37,37 @@ def test_members_are_shown_with_what_they_may_do(fleet: FakeCloud, synthesis: Sy
 
 
 def test_a_team_that_nobody_is_in_is_named(fleet: FakeCloud, synthesis: Synthesis) -> None:
-    found = [
+    described = [
         (type_, values)
         for type_, values in resources(fleet, synthesis, FLEET, "platform")
         if not (type_ == "kubernetes_role_binding_v1" and values["metadata"][0]["namespace"] == "serving")
     ]
-    shown = lines(found)
+    shown = lines(described)
     assert "members of serving: none; only who administers the cluster submits jobs there" in shown
     assert any(line.startswith("members of research, students may, in their team's namespace: ") for line in shown)
 
 
 def test_fair_sharing_is_what_kueues_configuration_says(fleet: FakeCloud, synthesis: Synthesis) -> None:
-    found = resources(fleet, synthesis, FLEET, "platform")
-    assert "fair sharing: what is idle goes to the team that borrows least for its share" in lines(found)
-    (kueue,) = [values for type_, values in found if type_ == "helm_release" and values["name"] == "kueue"]
+    described = resources(fleet, synthesis, FLEET, "platform")
+    assert "fair sharing: what is idle goes to the team that borrows least for its share" in lines(described)
+    (kueue,) = [values for type_, values in described if type_ == "helm_release" and values["name"] == "kueue"]
     kueue["values"] = [text.replace("fairSharing", "other") for text in kueue["values"]]
-    assert "no fair sharing: what is idle goes to the job that came first" in lines(found)
+    assert "no fair sharing: what is idle goes to the job that came first" in lines(described)
 
 
 def test_borrowing_and_lending_are_shown_in_chips(fleet: FakeCloud, synthesis: Synthesis) -> None:
-    found = resources(fleet, synthesis, FLEET, "queues")
-    assert lines(found) == [
+    described = resources(fleet, synthesis, FLEET, "queues")
+    assert lines(described) == [
         "research: borrowing at most 128 chips of pretrain, 8 chips of serve, 16 chips of burst, 16 chips of dev; "
         "lending what is idle; fair sharing weight 3",
         "serving: borrowing what others leave idle; lending nothing; fair sharing weight 1.5",
         "students: borrowing what others leave idle; lending what is idle; fair sharing weight 1",
     ]
-    for _, values in found:
+    for _, values in described:
         body = (values.get("manifest") or {}).get("value") or {}
         if body.get("kind") == "ClusterQueue":
             body["spec"].pop("fairSharing")
-    assert lines(found)[2] == "students: borrowing what others leave idle; lending what is idle"
+    assert lines(described)[2] == "students: borrowing what others leave idle; lending what is idle"
 
 
 @pytest.mark.parametrize("stack", ["platform", "queues"])

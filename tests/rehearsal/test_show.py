@@ -46,9 +46,9 @@ def test_wrong_settings_are_reported_in_a_line_each_before_anything_starts(
 ) -> None:
     monkeypatch.setenv("TPU_TYPE", "v6e-17")
     assert main(["rehearse", "--folder", str(tmp_path / "w")]) == 2
-    told = capsys.readouterr()
-    assert (told.out, len(told.err.splitlines())) == ("", 1)
-    assert told.err.startswith("TPU_TYPE: unknown TPU type 'v6e-17'; did you mean 'v6e-16'?")
+    printed = capsys.readouterr()
+    assert (printed.out, len(printed.err.splitlines())) == ("", 1)
+    assert printed.err.startswith("TPU_TYPE: unknown TPU type 'v6e-17'; did you mean 'v6e-16'?")
     assert not (tmp_path / "w").exists()
 
 
@@ -69,8 +69,8 @@ def test_a_missing_terraform_is_reported_in_a_line(
 
 def test_help_says_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rehearse", "--help"]) == 0
-    told = capsys.readouterr().out
-    assert "no account, no credentials, no network" in flat(told)
+    printed = capsys.readouterr().out
+    assert "no account, no credentials, no network" in flat(printed)
 
 
 def world_in(folder: Path) -> World:
@@ -114,13 +114,17 @@ def test_what_exists_shows_each_group_of_the_fleet_with_its_capacity_and_in_its_
 def test_what_a_team_has_no_quota_of_is_left_out(synthesis: Synthesis, empty: FakeCloud) -> None:
     """Twelve teams share two slices: most have none of their own."""
     queues = [
-        each["manifest"]
-        for each in synthesis.stack("twelve-teams-two-slices", "queues")["resource"]["kubernetes_manifest"].values()
-        if each["manifest"]["kind"] == "ClusterQueue"
+        item["manifest"]
+        for item in synthesis.stack("twelve-teams-two-slices", "queues")["resource"]["kubernetes_manifest"].values()
+        if item["manifest"]["kind"] == "ClusterQueue"
     ]
     resources = [
-        {"type": "kubernetes_manifest", "mode": "managed", "instances": [{"attributes": {"manifest": {"value": each}}}]}
-        for each in queues
+        {
+            "type": "kubernetes_manifest",
+            "mode": "managed",
+            "instances": [{"attributes": {"manifest": {"value": queue}}}],
+        }
+        for queue in queues
     ]
     state = json.dumps({"resources": resources}).encode()
     empty.cloud.put_blob("states", "queues/default.tfstate", state, {}, keep_old=True)
@@ -130,35 +134,35 @@ def test_what_a_team_has_no_quota_of_is_left_out(synthesis: Synthesis, empty: Fa
     assert not any("0 cpu" in fact or "0 memory" in fact or "0 chips" in fact for fact in row.facts), row.facts
 
 
-def shown_of(fake: FakeCloud, wanted: environment.Environment) -> EnvironmentRehearsal:
+def shown_of(fake: FakeCloud, configured: environment.Environment) -> EnvironmentRehearsal:
     """The parts of a rehearsal of what is deployed in this process."""
     write_states(fake, fake.folder / "cdktf.out")
-    world = world_of(wanted, fake.folder)
+    world = world_of(configured, fake.folder)
     world._announced = {"address": fake.place.address}
-    return EnvironmentRehearsal(world, wanted)
+    return EnvironmentRehearsal(world, configured)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_of_every_case_what_exists_and_every_teams_verdict_fit_80_columns(
     case: str, synthesis: Synthesis, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    wanted = synthesis.environment(case)
+    configured = synthesis.environment(case)
     fake = deploy(synthesis.folder(case), tmp_path / "world")
-    shown = shown_of(fake, wanted)
+    shown = shown_of(fake, configured)
     shown._what_exists()
     shown._submit()
     assert shown.summary() == 0
     fake.close()
-    told = capsys.readouterr()
-    assert told.err == ""
-    assert [line for line in told.out.splitlines() if len(line) > 80] == []
-    exists, _, verdicts = flat(told.out).partition("Submit every workload for every team")
-    for team in wanted.teams:
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert [line for line in printed.out.splitlines() if len(line) > 80] == []
+    exists, _, verdicts = flat(printed.out).partition("Submit every workload for every team")
+    for team in configured.teams:
         assert re.search(rf"members of [^:]*\b{team.name}\b", exists)
         assert re.search(rf"\b{team.name}\b[^:]*: (?:admitted|waits): ", verdicts)
     assert exists.count("borrowing ") == exists.count("lending ")
-    assert ("borrowing " in exists) == ("fair sharing" in exists) == (len(wanted.teams) > 1)
-    for warning in wanted.warnings:
+    assert ("borrowing " in exists) == ("fair sharing" in exists) == (len(configured.teams) > 1)
+    for warning in configured.warnings:
         assert flat(warning) in verdicts, "the end repeats what was said above"
 
 
@@ -166,8 +170,8 @@ def test_no_two_teams_jobs_are_on_the_same_hosts(
     fleet: FakeCloud, synthesis: Synthesis, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shown_of(fleet, synthesis.environment(FLEET))._submit()
-    told = flat(capsys.readouterr().out)
-    of_group = re.split(r"hello-tpu\.yaml on pool group (\S+)", told)[1:]
+    printed = flat(capsys.readouterr().out)
+    of_group = re.split(r"hello-tpu\.yaml on pool group (\S+)", printed)[1:]
     pools = {
         group: re.findall(r"on node pool (\S+) in", text)
         for group, text in zip(of_group[::2], of_group[1::2], strict=True)
@@ -185,9 +189,9 @@ def test_a_team_whose_queue_is_on_hold_is_a_problem_and_the_others_have_their_ve
 ) -> None:
     api = api_of(fleet)
     (queue,) = [
-        each
-        for each in api.all(api.resource("kueue.x-k8s.io/v1beta2", "ClusterQueue"))
-        if each["metadata"]["name"] == "serving"
+        queue
+        for queue in api.all(api.resource("kueue.x-k8s.io/v1beta2", "ClusterQueue"))
+        if queue["metadata"]["name"] == "serving"
     ]
     queue["spec"]["stopPolicy"] = "Hold"
     api.store(queue)
@@ -196,24 +200,24 @@ def test_a_team_whose_queue_is_on_hold_is_a_problem_and_the_others_have_their_ve
     held = "is not admitted: waits: ClusterQueue serving is stopped (Hold): "
     starts = [problem.partition("nothing starts")[0] for problem in shown.problems]
     assert starts == [f"serving: hello-tpu.yaml on {group} {held}" for group in ("dev", "serve")]
-    told = flat(capsys.readouterr().out)
-    assert "research: admitted: " in told and "students: admitted: " in told
+    printed = flat(capsys.readouterr().out)
+    assert "research: admitted: " in printed and "students: admitted: " in printed
 
 
 def test_warnings_are_printed_once_above_and_once_at_the_end(
     fleet: FakeCloud, synthesis: Synthesis, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    wanted = dataclasses.replace(synthesis.environment(FLEET), warnings=("ZONE: may be wrong",))
-    shown = shown_of(fleet, wanted)
+    configured = dataclasses.replace(synthesis.environment(FLEET), warnings=("ZONE: may be wrong",))
+    shown = shown_of(fleet, configured)
     shown._stack_done(StackRun(name="cluster", code=0, text="Warning: one\n\nApply complete! Resources: 1 added.\n"))
     shown._stack_done(StackRun(name="cluster", code=0, text="Warning: one\n\nNo changes.\n"))
     shown.wrong("something")
     assert shown.summary() == 1
-    told = capsys.readouterr()
-    above, _, end = told.out.partition("Summary")
+    printed = capsys.readouterr()
+    above, _, end = printed.out.partition("Summary")
     assert above.count("warning: ZONE: may be wrong\n") == above.count("warning: cluster: Terraform: one\n") == 1
     assert end.endswith("\n2 warnings:\n  ZONE: may be wrong\n  cluster: Terraform: one\n")
-    assert told.err == "\n1 problem:\n  something\n"
+    assert printed.err == "\n1 problem:\n  something\n"
 
 
 REFUSED = """\
@@ -253,12 +257,14 @@ def test_a_deployment_that_fails_says_why_and_the_exit_code_is_1(
             "google_compute_network", "projects/my-project/global/networks/tpu-network", {"name": "tpu-network"}
         )
         assert show(world).run(keep=False) == 1
-    told = capfd.readouterr().out
-    assert "foundation       stopped" in told
-    told = flat(told)
-    assert "409: The resource 'projects/my-project/global/networks/tpu-network' already exists, alreadyExists" in told
-    assert "with google_compute_network.network," in told
-    assert "Submit every workload" not in told, "nothing goes on after that"
+    printed = capfd.readouterr().out
+    assert "foundation       stopped" in printed
+    printed = flat(printed)
+    assert (
+        "409: The resource 'projects/my-project/global/networks/tpu-network' already exists, alreadyExists" in printed
+    )
+    assert "with google_compute_network.network," in printed
+    assert "Submit every workload" not in printed, "nothing goes on after that"
 
 
 @whole

@@ -58,10 +58,10 @@ def test_every_manifest_of_a_workload_is_submitted_and_named(
     deployed: FakeCloud, synthesis: Synthesis, job: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     parts = submitted(deployed, synthesis.environment("default"), server=f"{CONFIG}---\n{job}", other=job)
-    told = flat(capsys.readouterr().out)
+    printed = flat(capsys.readouterr().out)
     admitted = "admitted: slice, 4 pods, on node pool tpu-0 in us-east5-b (4 hosts x 4 chips)"
     assert parts.problems == []
-    assert told == flat(
+    assert printed == flat(
         f"""
         hello-tpu.yaml on pool group tpu tpu-training: {admitted}
         serve/other.yaml on pool group tpu tpu-training: {admitted}

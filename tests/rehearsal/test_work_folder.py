@@ -38,11 +38,11 @@ def test_a_folder_that_is_not_the_rehearsals_is_refused_and_nobody_is_asked_to_r
     monkeypatch.setenv("PROJECT_ID", "my-project")
     before = sorted(os.listdir(folder))
     assert main(["rehearse", "--folder", str(folder)]) == 1
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith(f"{Path(folder).resolve()} cannot be used: ")
-    assert told.err.endswith("; name a new or an empty folder with --folder\n")
-    assert "remove" not in told.err
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith(f"{Path(folder).resolve()} cannot be used: ")
+    assert printed.err.endswith("; name a new or an empty folder with --folder\n")
+    assert "remove" not in printed.err
     assert sorted(os.listdir(folder)) == before or str(folder) == tempfile.gettempdir()
 
 

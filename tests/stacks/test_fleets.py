@@ -138,7 +138,7 @@ def test_members_reach_the_cluster_and_kubernetes_decides_the_rest(synthesis: Sy
         for member in team.members
     }
     grants = synthesis.resources("three-teams-four-groups", "platform", "google_project_iam_member").values()
-    assert {(each["role"], each["member"]) for each in grants if not each["member"].startswith("principal:")} == {
+    assert {(grant["role"], grant["member"]) for grant in grants if not grant["member"].startswith("principal:")} == {
         ("roles/container.clusterViewer", member) for member in members
     }
 

@@ -152,7 +152,7 @@ def test_a_teams_identity_reaches_its_own_bucket_only(synthesis: Synthesis) -> N
         "principal://iam.googleapis.com/projects/123456789012/locations/global/workloadIdentityPools/"
         "my-project.svc.id.goog/subject/ns/tpu-training/sa/training"
     )
-    assert {(each["bucket"], each["role"], each["member"]) for each in bindings} == {
+    assert {(binding["bucket"], binding["role"], binding["member"]) for binding in bindings} == {
         ("my-project-tpu-tpu-training", "roles/storage.objectUser", member),
         ("my-project-tpu-tpu-training", "roles/storage.legacyBucketReader", member),
     }
@@ -189,7 +189,7 @@ def test_a_colleague_takes_one_key_of_vars_env(tmp_path: Path) -> None:
     platform = json.loads(changed["platform"])["resource"]
     (binding,) = platform["kubernetes_role_binding_v1"].values()
     assert binding["metadata"]["namespace"].startswith("${kubernetes_namespace_v1.team-tpu-training")
-    assert [(each["kind"], each["name"]) for each in binding["subject"]] == [
+    assert [(subject["kind"], subject["name"]) for subject in binding["subject"]] == [
         ("User", "alice@example.com"),
         ("Group", "tpu@example.com"),
     ]
@@ -271,7 +271,9 @@ def test_a_cluster_queue_is_drained_before_it_goes(synthesis: Synthesis) -> None
 
 def test_a_team_is_drained_before_anything_that_its_jobs_need_goes(synthesis: Synthesis) -> None:
     releases = synthesis.resources("three-teams-four-groups", "platform", "helm_release").values()
-    drains = {json.loads(each["values"][0])["clusterQueue"]: each for each in releases if "evict" in each["name"]}
+    drains = {
+        json.loads(release["values"][0])["clusterQueue"]: release for release in releases if "evict" in release["name"]
+    }
     assert set(drains) == {"research", "serving", "students"}
     platform = synthesis.stack("three-teams-four-groups", "platform")
     for team, drain in drains.items():

@@ -34,16 +34,16 @@ def permissions(synthesis: Synthesis) -> Needed:
 
 
 def triggers(pipeline: Stack) -> dict[str, Stack]:
-    return {id_.removeprefix("trigger-"): each for id_, each in pipeline["google_cloudbuild_trigger"].items()}
+    return {id_.removeprefix("trigger-"): trigger for id_, trigger in pipeline["google_cloudbuild_trigger"].items()}
 
 
 def custom_role(pipeline: Stack, role_id: str) -> set[str]:
-    (found,) = (
-        each["permissions"]
-        for each in pipeline["google_project_iam_custom_role"].values()
-        if each["role_id"] == role_id
+    (permissions,) = (
+        role["permissions"]
+        for role in pipeline["google_project_iam_custom_role"].values()
+        if role["role_id"] == role_id
     )
-    return set(found)
+    return set(permissions)
 
 
 def test_without_a_repository_there_is_no_pipeline(synthesis: Synthesis) -> None:
@@ -55,7 +55,9 @@ def test_without_a_repository_there_is_no_pipeline(synthesis: Synthesis) -> None
 
 def test_a_pull_request_starts_one_trigger_and_that_runs_as_the_plan_account(pipeline: Stack) -> None:
     by_pull_request = [
-        name for name, each in triggers(pipeline).items() if "pull_request" in each.get("repository_event_config", {})
+        name
+        for name, trigger in triggers(pipeline).items()
+        if "pull_request" in trigger.get("repository_event_config", {})
     ]
     assert by_pull_request == ["plan"]
     plan = triggers(pipeline)["plan"]
@@ -65,19 +67,24 @@ def test_a_pull_request_starts_one_trigger_and_that_runs_as_the_plan_account(pip
 
 
 def test_what_runs_as_the_deploy_account_is_on_the_branch_and_approved(pipeline: Stack) -> None:
-    of_deploy = {name: each for name, each in triggers(pipeline).items() if "deploy-account" in each["service_account"]}
+    of_deploy = {
+        name: trigger for name, trigger in triggers(pipeline).items() if "deploy-account" in trigger["service_account"]
+    }
     assert of_deploy.keys() == {"deploy", "destroy"}
-    assert all(each["approval_config"] == {"approval_required": True} for each in of_deploy.values())
+    assert all(trigger["approval_config"] == {"approval_required": True} for trigger in of_deploy.values())
     assert of_deploy["deploy"]["repository_event_config"]["push"] == {"branch": "^main$"}
     assert of_deploy["destroy"]["source_to_build"]["ref"] == "refs/heads/main"
     assert of_deploy["destroy"]["git_file_source"]["revision"] == "refs/heads/main"
 
 
 def test_what_google_says_of_a_repository_s_type_changes_no_trigger(pipeline: Stack) -> None:
-    by_hand = {name: each for name, each in triggers(pipeline).items() if "source_to_build" in each}
+    by_hand = {name: trigger for name, trigger in triggers(pipeline).items() if "source_to_build" in trigger}
     assert by_hand.keys() == {"destroy", "drift"}
-    for each in by_hand.values():
-        assert each["lifecycle"]["ignore_changes"] == ["git_file_source[0].repo_type", "source_to_build[0].repo_type"]
+    for trigger in by_hand.values():
+        assert trigger["lifecycle"]["ignore_changes"] == [
+            "git_file_source[0].repo_type",
+            "source_to_build[0].repo_type",
+        ]
 
 
 @pytest.mark.parametrize("stack", [*STACKS, "pipeline"])
@@ -95,66 +102,68 @@ def test_the_nightly_job_is_in_a_region_with_cloud_scheduler_and_calls_the_trigg
     repository = "projects/my-project/locations/us-east5/connections/github/repositories/mine"
     env = {"PROJECT_ID": "my-project", "BUILD_REPOSITORY": repository, "BUILDER_IMAGE": f"a/b@sha256:{'0' * 64}"}
     (tmp_path / "vars.env").write_text("")
-    found = app(environment.load(tmp_path / "vars.env", env), tmp_path / "out")
-    stack = next(each for each in found.node.children if each.node.id == "pipeline").to_terraform()["resource"]
+    synthesized = app(environment.load(tmp_path / "vars.env", env), tmp_path / "out")
+    stack = next(child for child in synthesized.node.children if child.node.id == "pipeline").to_terraform()["resource"]
     (job,) = stack["google_cloud_scheduler_job"].values()
     assert job["region"] == "us-east4"
-    assert {each["location"] for each in stack["google_cloudbuild_trigger"].values()} == {"us-east5"}
+    assert {trigger["location"] for trigger in stack["google_cloudbuild_trigger"].values()} == {"us-east5"}
     assert "google_cloudbuild_trigger.trigger-drift.id" in job["http_target"]["uri"]
 
 
 def test_every_trigger_is_of_the_connected_repository_and_in_its_region(pipeline: Stack, synthesis: Synthesis) -> None:
     repository = synthesis.environment(CASE).settings.build_repository
-    for each in triggers(pipeline).values():
-        assert each["location"] == "us-central1"
+    for trigger in triggers(pipeline).values():
+        assert trigger["location"] == "us-central1"
         for block in ("repository_event_config", "source_to_build", "git_file_source"):
-            assert each.get(block, {}).get("repository", repository) == repository
+            assert trigger.get(block, {}).get("repository", repository) == repository
 
 
 def test_every_trigger_gives_its_file_the_substitutions_that_have_no_default(pipeline: Stack) -> None:
-    for name, each in triggers(pipeline).items():
+    for name, trigger in triggers(pipeline).items():
         declared = read(ROOT / "cloudbuild" / f"{name}.yaml").substitutions
-        assert each.get("filename", each.get("git_file_source", {}).get("path")) == f"cloudbuild/{name}.yaml"
-        assert each["substitutions"].keys() <= declared.keys()
-        assert all(declared[key] for key in declared.keys() - each["substitutions"].keys()), name
+        assert trigger.get("filename", trigger.get("git_file_source", {}).get("path")) == f"cloudbuild/{name}.yaml"
+        assert trigger["substitutions"].keys() <= declared.keys()
+        assert all(declared[key] for key in declared.keys() - trigger["substitutions"].keys()), name
 
 
 def test_a_branch_is_matched_whole_and_to_the_letter(tmp_path: Path) -> None:
-    wanted = environment.load(Path(f"tests/cases/{CASE}.env"), process_env={"BUILD_BRANCH": "release/2027.1"})
-    app(wanted, tmp_path).synth()
+    configured = environment.load(Path(f"tests/cases/{CASE}.env"), process_env={"BUILD_BRANCH": "release/2027.1"})
+    app(configured, tmp_path).synth()
     stack = read_stack(tmp_path, "pipeline")["resource"]
     assert triggers(stack)["deploy"]["repository_event_config"]["push"]["branch"] == r"^release/2027\.1$"
 
 
 def test_the_plan_account_has_nothing_but_reading(pipeline: Stack) -> None:
-    assert {each.rpartition(".")[2] for each in custom_role(pipeline, "tpu_plan")} <= READING
+    assert {permission.rpartition(".")[2] for permission in custom_role(pipeline, "tpu_plan")} <= READING
     roles = {
-        (type_, each["role"])
+        (type_, resource["role"])
         for type_, by_id in pipeline.items()
         if type_.endswith("_iam_member")
-        for each in by_id.values()
-        if "plan-account" in each["member"]
+        for resource in by_id.values()
+        if "plan-account" in resource["member"]
     }
     of_buckets = {"objectViewer", "objectUser", "legacyBucketReader"}
     assert {role for type_, role in roles if type_ == "google_storage_bucket_iam_member"} == {
         f"roles/storage.{name}" for name in of_buckets
     }
     written = {
-        each["bucket"]
-        for each in pipeline["google_storage_bucket_iam_member"].values()
-        if "plan-account" in each["member"] and each["role"] == "roles/storage.objectUser"
+        member["bucket"]
+        for member in pipeline["google_storage_bucket_iam_member"].values()
+        if "plan-account" in member["member"] and member["role"] == "roles/storage.objectUser"
     }
     assert written == {"${google_storage_bucket.logs.name}", "${google_storage_bucket.records.name}"}
     assert not any(type_ == "google_service_account_iam_member" for type_, _ in roles)
 
 
 def test_nobody_in_the_pipeline_approves_builds_or_writes_roles(pipeline: Stack) -> None:
-    granted = {each for role in pipeline["google_project_iam_custom_role"].values() for each in role["permissions"]}
+    granted = {
+        permission for role in pipeline["google_project_iam_custom_role"].values() for permission in role["permissions"]
+    }
     never = {"cloudbuild.builds.approve", "iam.roles.create", "iam.roles.update", "iam.roles.undelete",
              "iam.serviceAccounts.setIamPolicy", "iam.serviceAccounts.getAccessToken",
              "iam.serviceAccountKeys.create", "storage.objects.get"}  # fmt: skip
     assert not granted & never
-    assert not any(each.endswith("*") for each in granted)
+    assert not any(permission.endswith("*") for permission in granted)
 
 
 def test_the_deploy_account_has_exactly_what_the_types_in_use_take(pipeline: Stack, permissions: Needed) -> None:
@@ -189,14 +198,14 @@ def test_the_roles_that_may_be_granted_are_those_that_the_stacks_grant(pipeline:
     for stack in STACKS:
         for type_, by_id in synthesis.stack(CASE, stack)["resource"].items():
             if type_.endswith("_iam_member"):
-                granted.setdefault(type_, set()).update(each["role"] for each in by_id.values())
+                granted.setdefault(type_, set()).update(resource["role"] for resource in by_id.values())
     setters = {"google_project_iam_member": "grant_resourcemanager", "google_storage_bucket_iam_member": "buckets",
                "google_artifact_registry_repository_iam_member": "grant_artifactregistry"}  # fmt: skip
     assert granted.keys() == setters.keys()
     for type_, name in setters.items():
         (condition,) = (
-            each["condition"]["expression"]
-            for id_, each in pipeline["google_project_iam_member"].items()
+            member["condition"]["expression"]
+            for id_, member in pipeline["google_project_iam_member"].items()
             if name in id_
         )
         listed = ", ".join(f"'{role}'" for role in sorted(granted[type_]))
@@ -207,7 +216,7 @@ def test_every_setting_of_a_policy_is_under_a_condition(pipeline: Stack) -> None
     roles = pipeline["google_project_iam_custom_role"]
     for member in pipeline["google_project_iam_member"].values():
         custom = roles.get(member["role"].split(".")[1]) if member["role"].startswith("${") else None
-        if custom and any(each.endswith(".setIamPolicy") for each in custom["permissions"]):
+        if custom and any(permission.endswith(".setIamPolicy") for permission in custom["permissions"]):
             expression = member["condition"]["expression"]
             assert "modifiedGrantsByRole" in expression
             assert operators(expression) <= MOST_OPERATORS
@@ -233,9 +242,9 @@ def test_the_drift_check_is_started_every_night_by_an_account_of_its_own(pipelin
     assert job["http_target"]["uri"].endswith("/v1/${google_cloudbuild_trigger.trigger-drift.id}:run")
     assert "scheduler-account" in job["http_target"]["oauth_token"]["service_account_email"]
     acts = {
-        each["service_account_id"]
-        for each in pipeline["google_service_account_iam_member"].values()
-        if "scheduler-account" in each["member"]
+        member["service_account_id"]
+        for member in pipeline["google_service_account_iam_member"].values()
+        if "scheduler-account" in member["member"]
     }
     assert len(acts) == 1 and "plan-account" in acts.pop()
 
@@ -245,14 +254,14 @@ def test_in_the_cluster_the_plan_account_reads_what_the_stacks_have_there_and_no
     for case in CASES:
         for stack in ("platform", "queues"):
             for type_, by_id in synthesis.stack(case, stack)["resource"].items():
-                for each in by_id.values():
-                    used |= {_kind(type_, each)} - {None}
+                for resource in by_id.values():
+                    used |= {_kind(type_, resource)} - {None}
     assert {(group, kind) for group, kinds in KINDS.items() for kind in kinds} == used
     releases = {
-        each["namespace"]
+        release["namespace"]
         for case in CASES
         for stack in ("platform", "queues")
-        for each in synthesis.resources(case, stack, "helm_release").values()
+        for release in synthesis.resources(case, stack, "helm_release").values()
     }
     assert set(RELEASES) == releases
 
