@@ -45,9 +45,9 @@ def test_no_step_is_a_shell_or_hides_that_it_failed(path: Path) -> None:
 
 @pytest.mark.parametrize("name", BUILDS)
 def test_every_build_runs_in_the_builder_image_and_keeps_its_log(name: str) -> None:
-    found = build(name)
-    assert {step.name for step in found.steps} == {"${_BUILDER}"}
-    assert (found.logging, found.logs_bucket) == ("GCS_ONLY", "${_LOGS_BUCKET}")
+    file = build(name)
+    assert {step.name for step in file.steps} == {"${_BUILDER}"}
+    assert (file.logging, file.logs_bucket) == ("GCS_ONLY", "${_LOGS_BUCKET}")
 
 
 @pytest.mark.parametrize("name", BUILDS)
@@ -134,7 +134,7 @@ def test_the_providers_in_the_image_are_those_of_the_stacks(synthesis: Synthesis
 
 def test_the_lock_holds_the_digests_of_a_whole_release_each() -> None:
     """A release is eleven platforms and a manifest; the manifest says the protocol's version and nothing else."""
-    found = locked()
-    assert set(found) == set(PROVIDERS)
-    assert {len(set(hashes)) for _, hashes in found.values()} == {12}
-    assert len(set.intersection(*(set(hashes) for _, hashes in found.values()))) == 1
+    locks = locked()
+    assert set(locks) == set(PROVIDERS)
+    assert {len(set(hashes)) for _, hashes in locks.values()} == {12}
+    assert len(set.intersection(*(set(hashes) for _, hashes in locks.values()))) == 1

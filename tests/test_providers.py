@@ -41,8 +41,8 @@ def synthesized(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for case in CASES:
         file = HERE / "cases" / f"{case}.env"
         offline = {"PROJECT_NUMBER": "123456789012"}
-        wanted = environment.load(file, process_env=offline, fleet=file.with_suffix(".fleet.yaml"))
-        app(wanted, root / case).synth()
+        configured = environment.load(file, process_env=offline, fleet=file.with_suffix(".fleet.yaml"))
+        app(configured, root / case).synth()
     return root
 
 
@@ -80,8 +80,8 @@ def test_the_real_provider_plans_a_stack(
     _put(synthesized, case, stack, folder)
     plan = terraform(folder, "plan", "-input=false", "-no-color", "-lock=false", **OFFLINE)
     assert plan.returncode == 0, plan.stderr
-    wanted = json.loads((folder / "cdk.tf.json").read_text(encoding="utf-8"))["resource"]
-    assert f"Plan: {sum(len(by_id) for by_id in wanted.values())} to add, 0 to change, 0 to destroy" in plan.stdout
+    resources = json.loads((folder / "cdk.tf.json").read_text(encoding="utf-8"))["resource"]
+    assert f"Plan: {sum(len(by_id) for by_id in resources.values())} to add, 0 to change, 0 to destroy" in plan.stdout
 
 
 def _put(synthesized: Path, case: str, stack: str, folder: Path) -> None:

@@ -111,9 +111,9 @@ def test_the_fake_providers_plan_what_the_real_ones_plan(
 def test_the_real_providers_find_nothing_to_do_in_what_a_rehearsal_deployed(
     case: str, real: Planner, synthesis: Synthesis, tmp_path: Path
 ) -> None:
-    wanted = synthesis.environment(case)
-    with world_of(wanted, tmp_path / "world") as world:
-        output = synthesize(wanted, world.output)
+    configured = synthesis.environment(case)
+    with world_of(configured, tmp_path / "world") as world:
+        output = synthesize(configured, world.output)
         ground = Ground(world=world)
         for stack in stacks_of(case):
             ground.apply(stack)

@@ -56,7 +56,7 @@ def test_every_file_is_of_a_type_that_some_stack_uses(synthesis: Synthesis) -> N
 def test_the_permissions_of_a_type_say_where_they_are_documented(type_: str) -> None:
     permissions = facts_of(type_).permissions
     assert permissions.none or permissions.source.startswith("https://cloud.google.com/")
-    given = [each for name in ("read", "create", "update", "delete") for each in permissions.of(name)]
+    given = [permission for name in ("read", "create", "update", "delete") for permission in permissions.of(name)]
     for permission in [*given, *permissions.also, *permissions.withheld]:
         assert re.fullmatch(r"[a-z]+\.\w+\.\w+", permission), permission
 

@@ -48,7 +48,7 @@ def test_what_google_does_not_publish_is_named_with_what_is_near(keys: dict[str,
     unlisted = environment.unlisted
     assert set(unlisted) <= set(environment.warnings)
     assert len(unlisted) == len(lines)
-    assert all(found.startswith(line) for found, line in zip(unlisted, lines, strict=True)), unlisted
+    assert all(problem.startswith(line) for problem, line in zip(unlisted, lines, strict=True)), unlisted
 
 
 def test_a_zone_of_a_pool_group_is_named_with_its_line() -> None:

@@ -143,9 +143,9 @@ class FakeCloud:
         item = self.resources.get(address)
         if item is None or item.state is None or item.type_ == "terraform_data":
             return None
-        found = self.read(address)
+        state = self.read(address)
         block = self.provider(item.type_).schemas.resources[item.type_]
-        return item.state if found is not None and planning.same(block, found, item.state) else found
+        return item.state if state is not None and planning.same(block, state, item.state) else state
 
     def _configure(self, stack: dict[str, Any], names: set[str]) -> None:
         for name, configs in stack.get("provider", {}).items():
@@ -155,9 +155,9 @@ class FakeCloud:
                 self.settings[name] = complete(block, self._evaluate(config))
 
     def read_source(self, type_: str, **config: Any) -> dict[str, Any]:
-        found = self.provider(type_)
-        block = found.schemas.sources[type_]
-        value = found.sources[type_].read(self._client("google"), complete(block, config))
+        provider = self.provider(type_)
+        block = provider.schemas.sources[type_]
+        value = provider.sources[type_].read(self._client("google"), complete(block, config))
         return dict(values.decode(values.encode(value, block.type_), block.type_))
 
     def _client(self, type_: str) -> Client:
@@ -169,11 +169,11 @@ class FakeCloud:
         return Client(cloud=self.cloud, settings=settings, account=self.account, place=place, warn=self.warnings.append)
 
     def _parts(self, item: Resource) -> tuple[Client, ResourceType, Block, Provider]:
-        found = self.provider(item.type_)
+        provider = self.provider(item.type_)
         client = self._client(item.type_)
         if item.google and item.type_.startswith("google_"):
             client = dataclasses.replace(client, settings=item.google)
-        return client, found.resource_types[item.type_], found.schemas.resources[item.type_], found
+        return client, provider.resource_types[item.type_], provider.schemas.resources[item.type_], provider
 
     def apply(self, item: Resource, *, ignoring: bool = False) -> dict[str, Value]:
         """Create the resource, or update or replace it; the new state. What its lifecycle ignores counts if not
@@ -182,19 +182,19 @@ class FakeCloud:
         if item.type_ == "terraform_data":
             item.state = dict(item.config)
             return item.state
-        client, kind, block, found = self._parts(item)
+        client, kind, block, provider = self._parts(item)
         config = complete(block, self._evaluate(_without_meta(item.config)))
         config = _kept(item.config, config, item.state) if ignoring else config
-        planned, replaced = found.plan(client, kind, block, item.state, proposed(block, item.state, config), config)
+        planned, replaced = provider.plan(client, kind, block, item.state, proposed(block, item.state, config), config)
         if item.state is not None and replaced:
             self.destroy(item)
             return self.apply(item)
         if item.state is None:
-            state = found.create(client, kind, block, planned)
+            state = provider.create(client, kind, block, planned)
         elif planned is item.state:
             return item.state
         else:
-            state = found.update(client, kind, block, item.state, planned)
+            state = provider.update(client, kind, block, item.state, planned)
         item.state = values.decode(values.encode(state, block.type_), block.type_)
         return item.state
 
@@ -204,19 +204,19 @@ class FakeCloud:
         What the lifecycle ignores is ignored where nothing is to change.
         """
         item = self.resources[address]
-        client, kind, block, found = self._parts(item)
+        client, kind, block, provider = self._parts(item)
         assert item.state is not None
         prior = self.read(address)
         if prior is not None and planning.same(block, prior, item.state):
             prior = item.state
         config = complete(block, self._evaluate(_without_meta(_changed(item.config, changes))))
         config = config if changes else _kept(item.config, config, prior)
-        return found.plan(client, kind, block, prior, proposed(block, prior, config), config)
+        return provider.plan(client, kind, block, prior, proposed(block, prior, config), config)
 
     def unchanged(self, address: str) -> bool:
         """Whether a refresh finds no drift but in what is ignored, and a plan nothing to do."""
-        item, found = self.resources[address], self.read(address)
-        return _kept(item.config, found, item.state) == item.state and self.plan(address)[0] == found
+        item, state = self.resources[address], self.read(address)
+        return _kept(item.config, state, item.state) == item.state and self.plan(address)[0] == state
 
     def change(self, address: str, **changes: Any) -> dict[str, Value]:
         """Edit the configuration of an applied resource and apply it."""
@@ -256,14 +256,14 @@ class FakeCloud:
         item = self.resources[address]
         client, kind, block, _ = self._parts(item)
         assert item.state is not None
-        found = kind.read(client, block, item.state)
-        return None if found is None else values.decode(values.encode(found, block.type_), block.type_)
+        state = kind.read(client, block, item.state)
+        return None if state is None else values.decode(values.encode(state, block.type_), block.type_)
 
     def imported(self, address: str, id_: str) -> dict[str, Value] | None:
         """What `terraform import` would put into the state."""
         item = self.resources[address]
-        client, kind, block, found = self._parts(item)
-        state = values.decode(values.encode(found.imported(client, kind, block, id_), block.type_), block.type_)
+        client, kind, block, provider = self._parts(item)
+        state = values.decode(values.encode(provider.imported(client, kind, block, id_), block.type_), block.type_)
         item.state = state
         return self.read(address)
 
@@ -283,12 +283,12 @@ class FakeCloud:
         parts = text.split(".")
         start = 3 if parts[0] == "data" else 2
         address = ".".join(parts[:start])
-        found: Any = self.sources[address] if start == 3 else self.resources[address].state
+        value: Any = self.sources[address] if start == 3 else self.resources[address].state
         for name, index in re.findall(r"([\w-]+)((?:\[\d+\])*)", ".".join(parts[start:])):
-            found = found[name]
+            value = value[name]
             for number in re.findall(r"\d+", index):
-                found = found[int(number)]
-        return found
+                value = value[int(number)]
+        return value
 
 
 def _without_meta(config: dict[str, Any]) -> dict[str, Any]:
@@ -310,8 +310,8 @@ def _kept(config: dict[str, Any], values: Any, prior: Any) -> Any:
 
 
 def _needs(item: Resource) -> set[str]:
-    found = {".".join(text.split(".")[:2]) for text in _REFERENCE.findall(json.dumps(item.config))}
-    return found | set(item.config.get("depends_on", []))
+    addresses = {".".join(text.split(".")[:2]) for text in _REFERENCE.findall(json.dumps(item.config))}
+    return addresses | set(item.config.get("depends_on", []))
 
 
 def _changed(config: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

@@ -157,10 +157,10 @@ def same(left: Things, right: Things) -> None:
 
 
 @contextmanager
-def ground_of(wanted: Environment, text: str, folder: Path) -> Iterator[Ground]:
+def ground_of(configured: Environment, text: str, folder: Path) -> Iterator[Ground]:
     """Ground in `folder`, with the stacks of a vars.env of this text."""
     (folder / "vars.env").write_text(text, encoding="utf-8")
-    with world_of(wanted, folder / "world", TPUENV_FOLDER=str(folder)) as world:
+    with world_of(configured, folder / "world", TPUENV_FOLDER=str(folder)) as world:
         environment = world.environment(CDKTF_OUTDIR=str(world.output))
         subprocess.run([sys.executable, "main.py"], cwd=ROOT, env=environment, check=True, capture_output=True)
         yield Ground(world=world)

@@ -16,15 +16,15 @@ def write_states(fake: FakeCloud, output: Path) -> str:
     """Of every stack in `output`; the bucket."""
     bucket = ""
     for stack in stacks_in(output):
-        wanted = read_stack(output, stack)
-        backend = wanted["terraform"]["backend"]["gcs"]
+        described = read_stack(output, stack)
+        backend = described["terraform"]["backend"]["gcs"]
         bucket = backend["bucket"]
         resources = [
             {"type": type_, "name": name, "mode": "managed", "instances": [{"attributes": _state(fake, type_, name)}]}
-            for type_, named in sorted(wanted["resource"].items())
+            for type_, named in sorted(described["resource"].items())
             for name in sorted(named)
         ]
-        state = json.dumps({"outputs": wanted.get("output", {}), "resources": resources}, default=_written)
+        state = json.dumps({"outputs": described.get("output", {}), "resources": resources}, default=_written)
         fake.cloud.put_blob(bucket, f"{backend['prefix']}/default.tfstate", state.encode(), {}, keep_old=True)
     return bucket
 

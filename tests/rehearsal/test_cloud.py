@@ -68,8 +68,8 @@ def test_many_threads_count_without_losing_one(cloud: Cloud) -> None:
     def count() -> None:
         for _ in range(25):
             with cloud.transaction():
-                found = cloud.get("kind", "sum") or {"value": 0}
-                cloud.put("kind", "sum", {"value": found["value"] + 1})
+                total = cloud.get("kind", "sum") or {"value": 0}
+                cloud.put("kind", "sum", {"value": total["value"] + 1})
             cloud.next("counter")
 
     threads = [threading.Thread(target=count) for _ in range(4)]

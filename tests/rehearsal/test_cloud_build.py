@@ -59,10 +59,10 @@ def test_google_returns_the_connection_s_type_of_repository_and_ignores_the_one_
         "git_file_source": [{**ours, "path": "cloudbuild/drift.yaml"}],
     }
     building.make("google_cloudbuild_trigger.drift", **by_hand)
-    found = building.read("google_cloudbuild_trigger.drift")
-    assert found is not None
-    assert [found[block][0]["repo_type"] for block in ("source_to_build", "git_file_source")] == ["GITHUB", "GITHUB"]
-    assert found["source_to_build"][0]["ref"] == "refs/heads/main"
+    trigger = building.read("google_cloudbuild_trigger.drift")
+    assert trigger is not None
+    assert [trigger[block][0]["repo_type"] for block in ("source_to_build", "git_file_source")] == ["GITHUB", "GITHUB"]
+    assert trigger["source_to_build"][0]["ref"] == "refs/heads/main"
     assert not building.unchanged("google_cloudbuild_trigger.drift")
 
 

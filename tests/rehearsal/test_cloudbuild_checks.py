@@ -24,8 +24,8 @@ def checkout(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def triggers(synthesis: Synthesis) -> list[Trigger]:
     """Those of the stack."""
-    found = synthesis.stack("pipeline", "pipeline")["resource"]["google_cloudbuild_trigger"].values()
-    return [described(values) for values in found]
+    resources = synthesis.stack("pipeline", "pipeline")["resource"]["google_cloudbuild_trigger"].values()
+    return [described(values) for values in resources]
 
 
 def reported(checkout: Path, triggers: list[Trigger]) -> list[str]:

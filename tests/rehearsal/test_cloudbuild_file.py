@@ -34,9 +34,9 @@ def problems(tmp_path: Path, text: str) -> list[str]:
 
 
 def test_what_is_not_said_is_what_cloud_build_takes(tmp_path: Path) -> None:
-    found = config(tmp_path, GOOD)
-    (step,) = found.steps
-    assert (found.timeout, found.dynamic, found.logs_bucket) == (TIMEOUT_SECONDS, False, "")
+    build = config(tmp_path, GOOD)
+    (step,) = build.steps
+    assert (build.timeout, build.dynamic, build.logs_bucket) == (TIMEOUT_SECONDS, False, "")
     assert (step.wait_for, step.timeout, step.dir_, step.env) == (None, None, "", ())
 
 

@@ -46,12 +46,12 @@ def put_trigger(cloud: Cloud, name: str, number: int, *, approval: bool = False,
 
 @pytest.fixture
 def cloud(tmp_path: Path) -> Iterator[Cloud]:
-    found = Cloud(tmp_path / "cloud.db")
-    put_trigger(found, "plan", 1, pull_request="^main$")
-    put_trigger(found, "deploy", 2, push="^main$", approval=True)
-    put_trigger(found, "drift", 3)
-    yield found
-    found.close()
+    with_triggers = Cloud(tmp_path / "cloud.db")
+    put_trigger(with_triggers, "plan", 1, pull_request="^main$")
+    put_trigger(with_triggers, "deploy", 2, push="^main$", approval=True)
+    put_trigger(with_triggers, "drift", 3)
+    yield with_triggers
+    with_triggers.close()
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def cloud(tmp_path: Path) -> Iterator[Cloud]:
     ],
 )
 def test_an_event_starts_the_triggers_of_its_branch(cloud: Cloud, event: str, branch: str, names: list[str]) -> None:
-    assert [each.name for each in triggers.started_by(cloud, event, branch)] == names
+    assert [trigger.name for trigger in triggers.started_by(cloud, event, branch)] == names
 
 
 def test_a_trigger_can_be_read_by_its_name_and_by_its_number(cloud: Cloud) -> None:

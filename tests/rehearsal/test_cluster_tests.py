@@ -38,17 +38,17 @@ def test_a_cluster_that_holds_an_environment_is_refused_and_says_what_is_there(a
         CannotUse, match=r"in use.*: ClusterQueue tpu-training, .* and \d+ more\..*name an empty cluster"
     ):
         refuse_a_cluster_in_use(api, [])
-    found = what_is_ours(api, ["kueue-system"])
+    names = what_is_ours(api, ["kueue-system"])
     assert {
         "Namespace tpu-training",
         "Namespace kueue-system",
         "ValidatingAdmissionPolicy tpu-pods-only-through-kueue",
-    } <= {*found}
+    } <= {*names}
 
 
 def test_without_queues_and_namespaces_of_ours_nothing_is_refused(api: ApiServer) -> None:
-    for each in what_is_ours(api, []):
-        kind, name = each.split()
+    for line in what_is_ours(api, []):
+        kind, name = line.split()
         namespace = "tpu-training" if kind == "LocalQueue" else ""
         manifest = api.get(kind, name, namespace)
         assert manifest is not None

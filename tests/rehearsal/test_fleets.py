@@ -48,13 +48,15 @@ def test_a_deploy_after_a_destroy_that_was_given_up_opens_the_queues_again(
     api = api_of(fleet)
     submit(api, synthesis.folder(FLEET))
     running = admitted(api)
-    drains = [each for each in fleet.resources if each.startswith("helm_release.drain-")]
+    drains = [address for address in fleet.resources if address.startswith("helm_release.drain-")]
     assert len(drains) == 3
     for drain in drains:
         fleet.destroy(drain)
     assert admitted(api) == set()
     fleet.deploy(synthesis.stack(FLEET, "queues"))
-    policies = {each["spec"]["stopPolicy"] for each in api.all(api.resource("kueue.x-k8s.io/v1beta2", "ClusterQueue"))}
+    policies = {
+        queue["spec"]["stopPolicy"] for queue in api.all(api.resource("kueue.x-k8s.io/v1beta2", "ClusterQueue"))
+    }
     assert policies == {"None"}
     assert admitted(api) == running
 

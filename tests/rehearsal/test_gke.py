@@ -54,9 +54,9 @@ def test_a_cluster_that_gke_refuses(deployed: FakeCloud, changes: dict[str, obje
 def test_a_cluster_that_changes_its_zones_takes_every_pool_along(deployed: FakeCloud) -> None:
     deployed.change(CLUSTER, node_locations=["us-east5-a"])
     for pool in (CPU, TPU):
-        found = deployed.read(pool)
-        assert found is not None
-        assert found["node_locations"] == ["us-east5-a"]
+        state = deployed.read(pool)
+        assert state is not None
+        assert state["node_locations"] == ["us-east5-a"]
 
 
 def test_a_cluster_name_that_is_taken_is_409(deployed: FakeCloud) -> None:

@@ -26,9 +26,9 @@ OF_BUILDS = [stack for stack in stacks_of(CASE) if stack != "pipeline"]
 @pytest.fixture(scope="module")
 def world(synthesis: Synthesis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A person has deployed foundation and pipeline; everything is synthesized."""
-    wanted = synthesis.environment(CASE)
-    with world_of(wanted, tmp_path_factory.mktemp("identities") / "world") as world:
-        synthesize(wanted, world.output)
+    configured = synthesis.environment(CASE)
+    with world_of(configured, tmp_path_factory.mktemp("identities") / "world") as world:
+        synthesize(configured, world.output)
         for stack in stacks_of(CASE):
             terraform(world, stack, "init")
         for stack in OF_A_PERSON:

@@ -69,8 +69,8 @@ def test_paths_that_force_replacement_name_the_item_of_a_list_and_the_whole_of_a
     before = value(rows=[{"given": "a"}, {"given": "b"}], members=[{"given": "a"}], times={"given": "a"})
     after = value(rows=[{"given": "a"}, {"given": "c"}], members=[{"given": "z"}], times={"given": "z"}, name="m")
     leaves = ("name", "rows.given", "members.given", "times.given", "size")
-    found = planning.replacements(BLOCK, before, after, leaves=leaves)
-    assert found == [("name",), ("rows", 1, "given"), ("members",), ("times", "given")]
+    paths = planning.replacements(BLOCK, before, after, leaves=leaves)
+    assert paths == [("name",), ("rows", 1, "given"), ("members",), ("times", "given")]
 
 
 def test_a_path_reaches_terraform_with_the_place_of_the_first_item() -> None:
@@ -93,7 +93,7 @@ def test_a_block_that_comes_or_goes_forces_replacement_for_the_attributes_in_it_
 
 def test_a_block_whose_number_forces_replacement_may_change_inside() -> None:
     """hashicorp/terraform-plugin-sdk issue 1314."""
-    one, other, two = ([{"given": each, "made": None} for each in letters] for letters in ("a", "z", "az"))
+    one, other, two = ([{"given": letter, "made": None} for letter in letters] for letters in ("a", "z", "az"))
     assert planning.replacements(BLOCK, value(rows=one), value(rows=other), leaves=(), counts=("rows",)) == []
     for before, after in ((value(), value(rows=one)), (value(rows=one), value()), (value(rows=one), value(rows=two))):
         assert planning.replacements(BLOCK, before, after, leaves=(), counts=("rows",)) == [("rows",)]

@@ -29,9 +29,9 @@ UNPROTECTED = {"DELETION_PROTECTION": "false"}
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """The default environment, deployed and protected."""
-    found = environment.load(ROOT / "tests" / "cases" / "default.env", {})
+    configured = environment.load(ROOT / "tests" / "cases" / "default.env", {})
     folder = tmp_path_factory.mktemp("protection") / "world"
-    with world_of(found, folder, PROJECT_ID=found.settings.project_id) as world:
+    with world_of(configured, folder, PROJECT_ID=configured.settings.project_id) as world:
         assert cdktf_in_world.run(world, "deploy").code == 0
         yield world
 

@@ -28,9 +28,9 @@ def test_the_nodes_of_the_product_pull_what_is_in_the_registry(deployed: FakeClo
 def test_with_the_role_of_nodes_alone_no_pod_starts(deployed: FakeCloud) -> None:
     without_the_role(deployed)
     assert deployed.cloud.find(MEMBER), "the nodes' own role is still there"
-    found = refused(deployed.cloud, CLUSTER, job(IMAGE, IMAGE, "busybox"))
-    assert [line.split()[4] for line in found] == ["cpu", "tpu-0", "tpu-1"]
-    for line in found:
+    lines = refused(deployed.cloud, CLUSTER, job(IMAGE, IMAGE, "busybox"))
+    assert [line.split()[4] for line in lines] == ["cpu", "tpu-0", "tpu-1"]
+    for line in lines:
         assert line.endswith(
             f"do not start: tpu-nodes@my-project.iam.gserviceaccount.com cannot stream {IMAGE}: Permission "
             "'serviceusage.services.use' denied on resource 'projects/my-project' (or it may not exist)."

@@ -26,8 +26,8 @@ def real_schemas() -> dict[str, Any]:
     folder = os.environ.get("CRD_DIR")
     if not folder:
         pytest.skip("CRD_DIR is not set: the real providers' schemas are not at hand")
-    found: dict[str, Any] = json.loads((Path(folder) / "terraform-providers.json").read_text())
-    return found
+    schemas: dict[str, Any] = json.loads((Path(folder) / "terraform-providers.json").read_text())
+    return schemas
 
 
 def names_of(real: dict[str, Any]) -> list[str]:
@@ -40,13 +40,13 @@ def names_of(real: dict[str, Any]) -> list[str]:
 
 
 def real_block(block: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         name: (_real_type(attribute), *(attribute.get(flag, False) for flag in ("required", "optional", "computed")))
         for name, attribute in block.get("attributes", {}).items()
     }
     for name, nested in block.get("block_types", {}).items():
-        found[name] = (nested["nesting_mode"], nested.get("max_items") == 1, real_block(nested["block"]))
-    return found
+        fields[name] = (nested["nesting_mode"], nested.get("max_items") == 1, real_block(nested["block"]))
+    return fields
 
 
 def _real_type(attribute: dict[str, Any]) -> Any:
@@ -57,10 +57,10 @@ def _real_type(attribute: dict[str, Any]) -> Any:
 
 
 def our_block(block: Block) -> dict[str, Any]:
-    found: dict[str, Any] = _our_attributes(block.attributes)
+    fields: dict[str, Any] = _our_attributes(block.attributes)
     for name, nested in block.blocks.items():
-        found[name] = (nested.nesting, nested.single_item and nested.nesting != "single", our_block(nested.block))
-    return found
+        fields[name] = (nested.nesting, nested.single_item and nested.nesting != "single", our_block(nested.block))
+    return fields
 
 
 def _our_attributes(attributes: dict[str, Attribute]) -> dict[str, Any]:

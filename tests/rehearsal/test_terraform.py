@@ -206,8 +206,8 @@ def test_data_sources_read_the_cloud(stack: Stack) -> None:
     stack.write(data={"google_project": {"p": {}}, "google_client_config": {"c": {}}}, output=values)
     stack.run("init")
     stack.apply()
-    found = json.loads((stack.folder / "terraform.tfstate").read_text())["outputs"]
-    assert [found[name]["value"] for name in values] == ["123456789012", "rehearsal", "us-east5"]
+    outputs = json.loads((stack.folder / "terraform.tfstate").read_text())["outputs"]
+    assert [outputs[name]["value"] for name in values] == ["123456789012", "rehearsal", "us-east5"]
 
 
 def test_the_state_is_in_the_bucket_and_older_ones_stay(stack: Stack) -> None:

@@ -183,10 +183,10 @@ def test_ironwood_takes_a_workload_policy_for_its_topology(deployed: FakeCloud) 
 
 def test_gke_adds_labels_of_its_own_and_says_when_machines_go_back(deployed: FakeCloud) -> None:
     deployed.make("google_container_node_pool.flex", like=TPU, **FLEX)
-    found = deployed.read("google_container_node_pool.flex")
-    assert found is not None
-    assert found["node_config"][0]["max_run_duration"] == "604800s"
-    assert found["node_config"][0]["labels"].keys() > {"tpuenv/pool-group"}
+    pool = deployed.read("google_container_node_pool.flex")
+    assert pool is not None
+    assert pool["node_config"][0]["max_run_duration"] == "604800s"
+    assert pool["node_config"][0]["labels"].keys() > {"tpuenv/pool-group"}
 
 
 def test_gke_taints_tpu_hosts_by_itself(deployed: FakeCloud) -> None:
@@ -213,11 +213,11 @@ def test_the_topologies_are_those_of_the_catalogue(machine: str) -> None:
     shape = SHAPES[machine]
     for topology in _topologies(shape):
         try:
-            found = slice_for(f"{machine}-{topology}")
+            slice_ = slice_for(f"{machine}-{topology}")
         except UnknownTpuType:
             continue
-        assert found.multi_host == shape.allows(topology), topology
-        assert found.hosts == shape.hosts(topology), topology
+        assert slice_.multi_host == shape.allows(topology), topology
+        assert slice_.hosts == shape.hosts(topology), topology
     known = [topology for topology in shape.multi_host if _known(machine, topology)]
     assert known == shape.multi_host, "a shape that the catalogue does not know"
 

@@ -77,8 +77,8 @@ def test_machines_that_google_takes_back_say_when() -> None:
         "queued": {"type": "v6e-16", "slices": 1, "capacity": "queued", "max_run_hours": 24},
         "plain": {"type": "v6e-16", "slices": 1},
     }
-    found = {name: pool["node_config"].get("max_run_duration") for name, pool in of_fleet(groups)[POOL].items()}
-    assert found == {"flex-0": "604800s", "queued-0": "86400s", "plain-0": None}
+    durations = {name: pool["node_config"].get("max_run_duration") for name, pool in of_fleet(groups)[POOL].items()}
+    assert durations == {"flex-0": "604800s", "queued-0": "86400s", "plain-0": None}
 
 
 def test_single_hosts_of_a_reservation_need_no_other_one_to_be_upgraded() -> None:
@@ -88,8 +88,8 @@ def test_single_hosts_of_a_reservation_need_no_other_one_to_be_upgraded() -> Non
         "many": {"type": "v6e-16", **reserved},
         "plain": {"type": "v6e-4", "slices": 1},
     }
-    found = {name: pool.get("upgrade_settings") for name, pool in of_fleet(groups)[POOL].items()}
-    assert found == {"one-0": {"max_surge": 0, "max_unavailable": 1}, "many-0": None, "plain-0": None}
+    settings_of_upgrades = {name: pool.get("upgrade_settings") for name, pool in of_fleet(groups)[POOL].items()}
+    assert settings_of_upgrades == {"one-0": {"max_surge": 0, "max_unavailable": 1}, "many-0": None, "plain-0": None}
 
 
 @pytest.mark.parametrize("type_", ["v6e-4", "v6e-16", "tpu7x-2x2x2"])

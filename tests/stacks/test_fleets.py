@@ -31,8 +31,8 @@ def with_fleet(folder: Path, fleet: str) -> dict[str, str]:
     """The text of every stack of an environment of that fleet.yaml, by stack."""
     folder.mkdir(exist_ok=True)
     (folder / "fleet.yaml").write_text(fleet, encoding="utf-8")
-    wanted = environment.load(HERE / "cases" / "default.env", process_env={}, fleet=folder / "fleet.yaml")
-    return texts(synthesize(wanted, folder))
+    configured = environment.load(HERE / "cases" / "default.env", process_env={}, fleet=folder / "fleet.yaml")
+    return texts(synthesize(configured, folder))
 
 
 def node_pools(stacks: dict[str, str]) -> dict[str, str]:
@@ -171,8 +171,8 @@ def test_a_team_is_bound_in_its_own_namespace_only(synthesis: Synthesis) -> None
 
 def test_groups_are_known_to_the_cluster_when_they_are_members(synthesis: Synthesis) -> None:
     cluster = synthesis.resources("three-teams-four-groups", "cluster", "google_container_cluster")["cluster"]
-    wanted = synthesis.environment("three-teams-four-groups").settings.rbac_security_group
-    assert cluster["authenticator_groups_config"] == {"security_group": wanted}
+    group = synthesis.environment("three-teams-four-groups").settings.rbac_security_group
+    assert cluster["authenticator_groups_config"] == {"security_group": group}
     assert "authenticator_groups_config" not in synthesis.text("default", "cluster")
 
 

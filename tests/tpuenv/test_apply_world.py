@@ -237,7 +237,9 @@ def test_the_same_content_planned_again_from_another_commit_is_the_same_record(c
 def test_a_plan_that_does_more_than_was_reviewed_is_not_applied(planned: Cloud) -> None:
     (path,) = planned.records.rglob("*.json")
     record = json.loads(path.read_text())
-    record["resources"] = [each for each in record["resources"] if each["address"] != "google_compute_network.network"]
+    record["resources"] = [
+        resource for resource in record["resources"] if resource["address"] != "google_compute_network.network"
+    ]
     path.write_text(json.dumps(record))
     before = planned.world.cloud.snapshot()
     assert planned.apply("foundation") == 1
@@ -271,8 +273,8 @@ def test_approval_is_asked_for_with_a_build_of_the_same_commit(cloud: Cloud) -> 
 
 def test_two_at_a_time_come_one_after_the_other(planned: Cloud) -> None:
     both = [planned.start("apply", "foundation", "--reviewed", str(planned.records)) for _ in range(2)]
-    texts = [each.communicate(timeout=300)[0] for each in both]
-    assert [each.returncode for each in both] == [0, 0], texts
+    texts = [process.communicate(timeout=300)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], texts
     assert sorted("Apply complete!" in text for text in texts) == [False, True]
     second = next(text for text in texts if "Apply complete!" not in text)
     assert "foundation: no changes" in second

@@ -36,8 +36,8 @@ def of(before: Any, after: Any, **more: Any) -> Changes:
 def without_nulls(value: Any) -> Any:
     """To Terraform an attribute that is null is not there."""
     if isinstance(value, dict):
-        return {key: without_nulls(each) for key, each in value.items() if each is not None}
-    return [without_nulls(each) for each in value] if isinstance(value, list) else value
+        return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 @given(objects)
