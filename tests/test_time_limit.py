@@ -58,6 +58,7 @@ def test_a_test_that_waits_for_ever_fails_and_leaves_no_process(tmp_path: Path) 
     assert not started_processes.started(int((tmp_path / "pid").read_text()))
 
 
+@pytest.mark.slow
 def test_where_sigint_is_ignored_a_script_under_test_can_still_trap_it(tmp_path: Path) -> None:
     done = run(tmp_path, TRAPS_AN_INTERRUPT, limit=60, ignoring=True)
     assert done.returncode == 0, done.stdout

@@ -68,6 +68,7 @@ def test_only_the_step_of_the_tests_is_left_out_where_they_are_skipped(tmp_path:
     ]
 
 
+@pytest.mark.slow
 def test_all_build_files_are_checked_before_anything_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,6 +15,7 @@ from tpuenv.main import main
 from tpuenv.terraform.cdktf import failed_stacks
 
 ROOT = Path(__file__).parent.parent.parent
+SYNTHESIZES = pytest.mark.slow  # the stacks, in a process of its own
 
 REFUSAL = """\
 Error: Instance cannot be destroyed
@@ -130,9 +131,17 @@ def test_an_error_at_the_end_of_a_long_output_is_explained(
         (["{queues,nosuch}"], "'{queues,nosuch}': name stacks, or use * and ?"),
         (["!(x)"], "'!(x)': name stacks, or use * and ?"),
         (["que\\ues"], "name stacks, or use * and ?"),
-        (["quees"], "'quees': there is no such stack; there are foundation, cluster, platform, tpu-node-pools, queues"),
-        (["--", "queues"], "'queues': name it before the --, else all the others would be destroyed with it"),
-        (["queues", "--", "*"], "'*': name it before the --"),
+        pytest.param(
+            ["quees"],
+            "'quees': there is no such stack; there are foundation, cluster, platform, tpu-node-pools, queues",
+            marks=SYNTHESIZES,
+        ),
+        pytest.param(
+            ["--", "queues"],
+            "'queues': name it before the --, else all the others would be destroyed with it",
+            marks=SYNTHESIZES,
+        ),
+        pytest.param(["queues", "--", "*"], "'*': name it before the --", marks=SYNTHESIZES),
         (["--", "--output"], "--output: names no folder"),
     ],
 )
