@@ -68,7 +68,7 @@ class Synthesis:
             for stack in stacks_of(case)
             for resource in self.resources(case, stack, "kubernetes_manifest").values()
         ]
-        return objects + [yaml.safe_load(text) for text in self.manifests(case).values()]
+        return objects + [item for text in self.manifests(case).values() for item in yaml.safe_load_all(text)]
 
     def _synthesize(self, case: str) -> Path:
         return synthesize(self.environment(case), self._folder / case)

@@ -22,8 +22,9 @@ def rendered(folder: Path, *, workloads: Path = WORKLOADS, **settings: str) -> d
 
 @pytest.mark.parametrize("namespace", ["0", "null", "true", "1e3"])
 def test_a_name_that_yaml_reads_as_something_else_stays_a_name(namespace: str, tmp_path: Path) -> None:
-    (text,) = rendered(tmp_path, NAMESPACE=namespace).values()
-    assert yaml.safe_load(text)["metadata"]["namespace"] == namespace
+    for text in rendered(tmp_path, NAMESPACE=namespace).values():
+        for document in yaml.safe_load_all(text):
+            assert document["metadata"]["namespace"] == namespace
 
 
 def test_what_a_team_of_before_left_is_gone(tmp_path: Path) -> None:

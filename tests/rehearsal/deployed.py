@@ -104,7 +104,7 @@ def api_of(fake: FakeCloud) -> Api:
 
 def submit(api: Api, output: Path) -> None:
     """hello-tpu of every team, for every pool group that it may use."""
-    for path in sorted((output / "manifests").rglob("*.yaml")):
+    for path in sorted((output / "manifests").rglob("hello-tpu.yaml")):
         api.create(yaml.safe_load(path.read_text(encoding="utf-8")))
 
 

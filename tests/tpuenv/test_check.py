@@ -264,10 +264,11 @@ def test_several_files_are_one_after_the_other_each_with_its_name(
     assert capsys.readouterr().out.count("would ") == 3
 
 
-def test_a_folder_is_the_manifests_in_it_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_is_the_manifests_below_it_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "b.yml").write_text(_manifest("job-cpu"), encoding="utf-8")
     (tmp_path / "a.yaml").write_text(_manifest("jobset-one-slice"), encoding="utf-8")
-    (tmp_path / "c.json").write_text(json.dumps(yaml.safe_load(_manifest("job-cpu"))), encoding="utf-8")
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "c.json").write_text(json.dumps(yaml.safe_load(_manifest("job-cpu"))), encoding="utf-8")
     (tmp_path / "notes.txt").write_text("not YAML: [", encoding="utf-8")
     assert _check(str(tmp_path)) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if "would" in line]

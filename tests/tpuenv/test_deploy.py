@@ -141,7 +141,9 @@ def test_an_error_at_the_end_of_a_long_output_is_explained(
             "'queues': name it before the --, else all the others would be destroyed with it",
             marks=SYNTHESIZES,
         ),
-        pytest.param(["queues", "--", "*"], "'*': name it before the --", marks=SYNTHESIZES),
+        (["queues", "--", "*"], "'*': name it before the --"),
+        (["queues", "--", "{platform,x}"], "'{platform,x}': name it before the --"),
+        (["queues", "--", "!x"], "'!x': name it before the --"),
         (["--", "--output"], "--output: names no folder"),
     ],
 )

@@ -123,6 +123,16 @@ def test_an_option_does_not_take_the_next_one_for_its_value(
     assert "requires an argument." in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [["plan", "--record", ""], ["plan", "--record="], ["apply", "--reviewed", "", "queues"], ["state", "versions", ""]],
+    ids=" ".join,
+)
+def test_an_empty_value_is_refused_and_not_left_out(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    assert "is empty; give it a value, or leave it out" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_gets_the_script_that_completes(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", shell]) == 0

@@ -38,7 +38,7 @@ no rule asks about; the program itself.
     required=True,
     metavar="MANIFEST...",
     type=click.Path(allow_dash=True),
-    help="a YAML file, a folder of them, or - for standard input",
+    help="a YAML file, a folder (with those in it), or - for standard input",
 )
 @click.option(
     "-n",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import click
@@ -11,14 +13,24 @@ CDKTF_OPTIONS = "What follows a lone -- goes to cdktf as it is."
 
 
 class Command(click.Command):
-    """Refuses an option without its value: click alone takes the next option for the value."""
+    """Refuses an option without its value, which click alone gives the next option for one, and empty values, which a
+    script leaves where it has not set a variable.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        words = list(args)
         rest = super().parse_args(ctx, args)
+        if ctx.resilient_parsing:
+            return rest
         for option in self.params:
             value = str(ctx.params.get(option.name))
-            if isinstance(option, click.Option) and value.startswith("-") and not ctx.resilient_parsing:
+            written = {f"{name}={value}" for name in option.opts}
+            if isinstance(option, click.Option) and value.startswith("-") and not written & set(words):
                 raise click.BadOptionUsage(option.name, f"Option '{option.opts[-1]}' requires an argument.", ctx)
+        for before, word in pairwise(["", *words]):
+            name = before if word == "" else word.removesuffix("=")
+            if name != "--confirm" and (word == "" or re.fullmatch(r"--[a-z-]+=", word)):
+                raise click.UsageError(f"'{name or 'an argument'}' is empty; give it a value, or leave it out", ctx)
         return rest
 
 

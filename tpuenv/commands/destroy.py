@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -17,6 +18,9 @@ from tpuenv.failure import Failed, WrongArgument
 from tpuenv.google import login
 from tpuenv.terraform import cdktf
 from tpuenv.terraform.stacks import refuse_unknown, synthesize
+from vocabulary.printable import quoted
+
+_PATTERN = re.compile(r"[][*?{}()!+@]")  # what micromatch, which cdktf selects stacks with, gives a meaning to
 
 
 @command(
@@ -68,7 +72,7 @@ def destroy(
     prefix = environment.settings.resource_prefix
     if confirm != prefix:
         raise Failed(
-            f"--confirm: '{confirm}' is not the RESOURCE_PREFIX of this environment; nothing was touched. Type "
+            f"--confirm: {quoted(confirm)} is not the RESOURCE_PREFIX of this environment; nothing was touched. Type "
             f"'{prefix}' to destroy it"
         )
     if cdktf_options:
@@ -93,6 +97,10 @@ def _refuse_to_leave_objects(environment: Environment, words: Sequence[str], cdk
             raise WrongArgument(
                 f"'{word}': name stacks, or use * and ?; it has to be known what this would leave behind"
             )
+    # cdktf takes patterns as well: https://developer.hashicorp.com/terraform/cdktf/cli-reference/commands#destroy
+    for before, word in pairwise(["", *cdktf_options]):
+        if _PATTERN.search(word) and not before.startswith("-"):
+            raise WrongArgument(_late(word))
     from tpuenv.google.clients import connect
     from tpuenv.recovery.findings import refuse_to_leave_behind
     from tpuenv.state import apply_marks
@@ -100,9 +108,8 @@ def _refuse_to_leave_objects(environment: Environment, words: Sequence[str], cdk
     output = cdktf.output_folder(cdktf_options)
     login.require(environment.settings.project_id)
     stacks = synthesize(output)
-    # cdktf takes patterns as well: https://developer.hashicorp.com/terraform/cdktf/cli-reference/commands#destroy
     if late := [word for word in cdktf_options if any(fnmatchcase(stack.name, word) for stack in stacks)]:
-        raise WrongArgument(f"'{late[0]}': name it before the --, else all the others would be destroyed with it")
+        raise WrongArgument(_late(late[0]))
     selected = [stack for stack in stacks if any(fnmatchcase(stack.name, word) for word in words or ["*"])]
     refuse_unknown(stacks, [] if selected else words)
     clients = connect(environment.settings.project_id)
@@ -110,3 +117,7 @@ def _refuse_to_leave_objects(environment: Environment, words: Sequence[str], cdk
     for stack in selected:
         # After a destroy, what an unfinished apply had left of its plan is no longer what was reviewed.
         apply_marks.end(clients, environment.names, stack.name)
+
+
+def _late(word: str) -> str:
+    return f"{quoted(word)}: name it before the --, else all the others would be destroyed with it"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -47,12 +48,12 @@ class _BadFile(ValueError):
 
 
 def documents(name: str) -> Iterator[Document]:
-    """Every document of a file, of a folder's files or, for "-", of standard input; of a List, its items.
+    """Every document of a file, of all files below a folder or, for "-", of standard input; of a List, its items.
 
     `name` is the path. What cannot be read is a document with a problem; nothing is raised.
     """
-    if name != "-" and Path(name).is_dir():
-        files = sorted(file for file in Path(name).iterdir() if file.suffix in _SUFFIXES and file.is_file())
+    if name != "-" and os.path.isdir(name):
+        files = sorted(file for file in Path(name).rglob("*") if file.suffix in _SUFFIXES and file.is_file())
         if not files:
             yield Document(file=name, problem=f"holds no file that ends with {', '.join(_SUFFIXES)}")
         for file in files:
