@@ -85,7 +85,7 @@ def test_a_rehearsal_of_it_is_refused_before_it_starts(
     assert main([command, "--folder", str(folder)]) == 2
     (printed,) = capsys.readouterr().err.splitlines()
     assert printed.startswith(line)
-    assert printed.endswith("; if it is right, say --yes-it-exists")
+    assert printed.endswith(f"; if it exists, run `tpuenv {command} --yes-it-exists`")
     assert not folder.exists()
 
 

@@ -24,7 +24,7 @@ from tpuenv.terraform.stacks import PIPELINE, selected_stacks, synthesize
     ),
     notes="Exit codes: 0 all is applied, or approval was asked for; 1 it could not be done, or differs from what was "
     "reviewed; 2 wrong settings or arguments; 3 approval is needed and no trigger was given to ask for it; 130 "
-    "interrupted; 143 ended by SIGTERM.",
+    "interrupted; 143 terminated with SIGTERM.",
 )
 @options.stacks(f"all but {PIPELINE}")
 @options.value(
@@ -36,13 +36,10 @@ from tpuenv.terraform.stacks import PIPELINE, selected_stacks, synthesize
 def apply(
     *, stacks: tuple[str, ...], reviewed: str, ask: str | None, wait: float, lock_timeout: str, output: Path
 ) -> int:
-    """For each stack, in their order: plans it, compares that with the record that `tpuenv plan --record` wrote of the
-    same content, and applies that very plan if it does nothing that was not reviewed. A plan that differs stops it. A
-    stack that has no record, could not be planned at review, or differs only because somebody changed the cloud by
-    hand since, is shown and recorded, and approval is asked for by running the trigger again for the same commit:
-    after that it counts as reviewed. A record is good for one apply: after that, whatever is planned is shown and
-    approval is asked for as well. A stack without changes is left alone. The pipeline stack is left out: a person
-    deploys it.
+    """Plans each stack, in their order, compares the plan with the record that `tpuenv plan --record` wrote of the same
+    content, and applies that very plan if it does nothing that was not reviewed. Otherwise it stops, or asks for an
+    approval: docs/pipeline.md says when. A stack without changes is left alone. The pipeline stack is left out: a
+    person deploys it.
 
     Only one apply or destroy of an environment runs at a time; another waits for it. After an apply that was stopped
     half-way, the next one applies what is left of the plan on record; anything else is shown and asked for.

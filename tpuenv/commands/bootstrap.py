@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     examples=("gcloud auth application-default login", "tpuenv bootstrap --dry-run", "tpuenv bootstrap"),
 )
 @options.flag("--dry-run", "show what would be done, and change nothing")
-@options.flag(
-    "--new-bucket", "create a state bucket again that was deleted; Google does not give the old one back then"
-)
+@options.flag("--new-bucket", "create a state bucket again that was deleted; Google does not restore the old one then")
 def bootstrap(*, dry_run: bool, new_bucket: bool) -> None:
     """Prepares the Google Cloud project of vars.env, before the first deploy. It enables the APIs that the stacks use
     and waits until they answer, and creates the bucket of the Terraform state: versioned, uniform access, no public
@@ -27,7 +25,7 @@ def bootstrap(*, dry_run: bool, new_bucket: bool) -> None:
 
     An administrator runs it once per project; the roles serviceusage.serviceUsageAdmin and storage.admin are enough.
     It is safe to repeat: what is right is left alone, and what was changed by hand is put right and reported. A state
-    bucket that was deleted is not replaced while Google can give it back.
+    bucket that was deleted is not replaced while Google can restore it.
     """
     environment = project.load_for_google()
     # Not before the settings are known to be good: Google's libraries take a second to load.

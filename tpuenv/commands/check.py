@@ -45,7 +45,7 @@ no rule asks about; the program itself.
     "--namespace",
     default="",
     metavar="NAMESPACE",
-    help="for manifests that name none; the team's if there is one",
+    help="namespace for manifests without one (default: the team's, if there is only one team)",
 )
 def check(*, manifests: tuple[str, ...], namespace: str) -> int:
     """Prints what is to be said of every document; the exit code, which the help explains."""

@@ -16,7 +16,7 @@ VARIABLE = "_TPUENV_COMPLETE"
     examples=(
         """eval "$(tpuenv completion bash)"     in ~/.bashrc""",
         """eval "$(tpuenv completion zsh)"      in ~/.zshrc""",
-        """tpuenv completion fish | source     in ~/.config/fish/config.fish""",
+        """tpuenv completion fish | source      in ~/.config/fish/config.fish""",
     ),
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), metavar="SHELL", help="bash, zsh or fish")

@@ -46,7 +46,7 @@ be done); 2 wrong settings or arguments; 130 interrupted.
 )
 @options.flag(
     "--new-bucket",
-    "with --yes, create a state bucket again that is gone; Google does not give the old one back then",
+    "with --yes, create a state bucket again that is gone; Google does not restore the old one then",
 )
 @options.output()
 def recover(
@@ -55,12 +55,12 @@ def recover(
     """After a deploy or destroy that was killed, or a lost state. In this order:
 
     \b
-    bucket   of a state bucket that is gone, says how Google gives it back, or
+    bucket   of a state bucket that is gone, says how Google restores it, or
              creates it again
     locks    names each lock with its holder and releases it
     states   of a state that is lost or damaged, restores the last whole
-             version; brings in what Terraform had to leave in a stack's
-             folder (errored.tfstate)
+             version; pushes to the bucket the errored.tfstate that Terraform
+             writes into a stack's folder when it cannot write the state
     objects  lists what exists in the cloud under our names and is in no state,
              imports it, and says for everything else what to do
 

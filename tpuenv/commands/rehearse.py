@@ -15,13 +15,15 @@ from tpuenv.rehearsals.world import environment_to_rehearse, open_world, overrid
     summary="rehearse the whole deployment on this machine, without a cloud account",
     examples=(
         "tpuenv rehearse",
-        "TPU_TYPE=v5p-128 NUM_TPU_POOLS=1 tpuenv rehearse",
-        "tpuenv rehearse --keep     stop before destroy, and say how to inspect it",
+        "TPU_TYPE=v5p-128 NUM_TPU_POOLS=1 ZONE=us-east5-a tpuenv rehearse",
+        "tpuenv rehearse --keep     stop before the destroy, to inspect what exists",
     ),
     notes="It proves the wiring, the order, that a second deploy changes nothing, and the way back; it does not prove "
     "how Google Cloud behaves. What it refuses, and after which page of documentation, is in rehearsal/.",
 )
-@options.flag("--keep", "leave the environment deployed in the fake cloud")
+@options.flag(
+    "--keep", "stop before the destroy and print where everything is; at a terminal, also how to reach the fake cloud"
+)
 @options.rehearsal
 def rehearse(*, keep: bool, yes_it_exists: bool, folder: Path) -> int:
     """Deploys every stack of vars.env with the real cdktf CLI and the real Terraform against a Google Cloud that is
@@ -30,6 +32,6 @@ def rehearse(*, keep: bool, yes_it_exists: bool, folder: Path) -> int:
     destroy refused while protected, destroys everything, and checks that nothing is left. The exit code is 0 only if
     all of that went well. NO_COLOR=1 leaves out the colours.
     """
-    environment = environment_to_rehearse(yes_it_exists=yes_it_exists)
+    environment = environment_to_rehearse("rehearse", yes_it_exists=yes_it_exists)
     with open_world(environment, folder, overrides(os.environ)) as world:
         return EnvironmentRehearsal(world, environment).run(keep=keep)

@@ -17,7 +17,7 @@ from tpuenv.rehearsals.world import environment_to_rehearse, open_world, overrid
 @command(
     name="rehearse-pipeline",
     summary="rehearse the builds of Cloud Build on this machine, without a cloud account",
-    examples=("tpuenv rehearse-pipeline", "TPU_TYPE=v5p-128 tpuenv rehearse-pipeline"),
+    examples=("tpuenv rehearse-pipeline", "TPU_TYPE=v5p-128 NUM_TPU_POOLS=1 ZONE=us-east5-a tpuenv rehearse-pipeline"),
     notes="What is rehearsed is the checkout as it is, committed or not. The image of the steps is this environment "
     "(.venv), which the same setup has installed; cloudbuild/builder.yaml and the Dockerfile, which need Docker, are "
     "not run.",
@@ -33,7 +33,8 @@ def rehearse_pipeline(*, verbose: bool, skip_tests: bool, yes_it_exists: bool, f
     the environment is destroyed, but not on a wrong confirmation. No account, no credentials, no network, no Docker.
     The exit code is 0 only if all of that went well.
     """
-    settings = with_pipeline(environment_to_rehearse(yes_it_exists=yes_it_exists), overrides(os.environ))
+    described = environment_to_rehearse("rehearse-pipeline", yes_it_exists=yes_it_exists)
+    settings = with_pipeline(described, overrides(os.environ))
     rehearsed = environment.load(
         project.folder() / "vars.env", {**os.environ, **settings}, fleet=project.folder() / "fleet.yaml"
     )

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 @click.group(
     short_help="old versions of the state: list them, go back to one",
-    subcommand_metavar="VERB [ARGS]...",
     epilog="""\
 \b
 examples:

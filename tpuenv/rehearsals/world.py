@@ -27,13 +27,14 @@ _CACHE = project.ROOT / ".venv" / "cache" / "rehearsal"
 _NUMBER = "123456789012"
 
 
-def environment_to_rehearse(*, yes_it_exists: bool) -> Environment:
+def environment_to_rehearse(command: str, *, yes_it_exists: bool) -> Environment:
     """The environment of the settings. Raises environment.Refused, unless `yes_it_exists` also for a region, zone or
-    GKE version that is not on Google's published lists.
+    GKE version that is not on Google's published lists: the advice names `command`, the subcommand that rehearses.
     """
     environment = project.load()
     if environment.unlisted and not yes_it_exists:
-        raise Refused(tuple(f"{line}; if it is right, say --yes-it-exists" for line in environment.unlisted))
+        advice = f"if it exists, run `tpuenv {command} --yes-it-exists`"
+        raise Refused(tuple(f"{line}; {advice}" for line in environment.unlisted))
     return environment
 
 
