@@ -13,6 +13,8 @@ import main
 from environment import project
 from manifests.render import BadManifest
 from tests.synthesis import ROOT, STACKS
+from tpuenv.failure import WrongArgument
+from tpuenv.terraform import stacks
 
 
 def synthesize(folder: Path, *, hcl: bool) -> set[str]:
@@ -64,3 +66,55 @@ def test_a_manifest_that_cannot_be_rendered_is_an_error_without_a_traceback(
     assert main.main() == 2
     assert capsys.readouterr().err == "manifests/serve/server.yaml:1: ${HOST} is not a name\n"
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("folder", ["manifests", "tests/stacks", ".git", ".git/new", ".venv", ".venv/bin"])
+def test_nothing_is_written_into_a_folder_that_holds_files_of_the_checkout(
+    folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert refusal(str(ROOT / folder), monkeypatch, capsys) == (
+        f"--output: '{ROOT / folder}' holds files of this checkout; name a folder that is there for it alone\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("folder", "problem"),
+    [
+        ("/dev/null", "'/dev/null' is a file; name a folder"),
+        ("/dev/null/out", "'/dev/null' is a file; name a folder"),
+        ("/proc/nope", "'/proc/nope': No such file or directory"),
+        (f"/tmp/{'x' * 256}", f"'/tmp/{'x' * 256}': File name too long"),
+    ],
+)
+def test_an_output_that_cannot_be_a_folder_is_refused_in_one_line(
+    folder: str, problem: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert refusal(folder, monkeypatch, capsys) == f"--output: {problem}\n"
+
+
+@pytest.mark.parametrize("folder", ["cdktf.out", "new/folder", ".venv/rehearsal/1/output"])
+def test_a_folder_of_the_checkout_that_git_tracks_nothing_in_is_an_output(
+    folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert refusal(str(ROOT / folder), monkeypatch, capsys) == "not refused\n"
+
+
+def refusal(folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    """What main.py prints for this output folder, where nothing is synthesized."""
+
+    def stop(*_: object) -> None:
+        raise BadManifest("not refused")
+
+    monkeypatch.setenv("PROJECT_ID", "my-project")
+    monkeypatch.setenv("CDKTF_OUTDIR", folder)
+    monkeypatch.setattr("manifests.render.render", stop)
+    assert main.main() == 2
+    return capsys.readouterr().err
+
+
+def test_what_main_refuses_is_a_wrong_argument_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROJECT_ID", "my-project")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WrongArgument) as refused:
+        stacks.synthesize(tmp_path / "file")
+    assert str(refused.value) == f"--output: '{tmp_path / 'file'}' is a file; name a folder"

@@ -104,3 +104,91 @@ def test_a_file_that_cannot_be_read_is_an_error_with_its_name(tmp_path: Path) ->
     (workloads / "serve" / "server.yaml").write_bytes(b"a: \xff\n")
     with pytest.raises(BadManifest, match=r"^manifests/serve/server\.yaml: line 1 is not UTF-8"):
         rendered(tmp_path / "out", workloads=workloads)
+
+
+def test_two_workloads_that_clash_are_an_error_with_both(tmp_path: Path) -> None:
+    workloads = workload(tmp_path, "hello-tpu.yaml", server="a: 1\n", client="a: 2\n")
+    with pytest.raises(BadManifest, match=r"manifests/hello-tpu/jobset\.yaml and manifests/hello-tpu\.yaml/client"):
+        rendered(tmp_path / "out", workloads=workloads)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_takes_the_place_of_a_folder_that_an_earlier_run_wrote_and_back(tmp_path: Path) -> None:
+    workloads = workload(tmp_path, "a.yaml", b="a: 1\n", c="a: 2\n")
+    rendered(tmp_path / "out", workloads=workloads)
+    (workloads / "a.yaml").rename(workloads / "a")
+    (workloads / "a" / "c.yaml").rename(tmp_path / "c.yaml")
+    assert "tpu-training/tpu/a.yaml" in rendered(tmp_path / "out", workloads=workloads)
+    (tmp_path / "c.yaml").rename(workloads / "a" / "c.yaml")
+    (workloads / "a").rename(workloads / "a.yaml")
+    assert "tpu-training/tpu/a.yaml/b.yaml" in rendered(tmp_path / "out", workloads=workloads)
+
+
+def test_a_file_that_no_run_wrote_is_never_replaced(tmp_path: Path) -> None:
+    workloads = workload(tmp_path, "serve", server="a: 1\n")
+    (workloads / "serve").rename(tmp_path / "serve")
+    (written,) = rendered(tmp_path / "out", workloads=workloads)
+    mine = tmp_path / "out" / "tpu-training" / "tpu" / "serve.yaml"
+    (tmp_path / "mine").write_text("mine")
+    mine.symlink_to(tmp_path / "mine")
+    (tmp_path / "serve").rename(workloads / "serve")
+    with pytest.raises(BadManifest, match=r"serve\.yaml: not written by an earlier synthesis; move it away$"):
+        rendered(tmp_path / "out", workloads=workloads)
+    mine.unlink()
+    mine.write_text("a: 1\n")
+    rendered(tmp_path / "out", workloads=workloads)
+    mine.unlink()
+    mine.symlink_to(tmp_path / "mine")
+    rendered(tmp_path / "out", workloads=workloads)
+    assert ((tmp_path / "mine").read_text(), mine.read_text(), mine.is_symlink()) == ("mine", "a: 1\n", False)
+    assert written in on_disk(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        pytest.param("tpu/a.yaml\n", id="lines"),
+        pytest.param("{}", id="object"),
+        pytest.param("[1]", id="number"),
+        pytest.param("[" * 100_000, id="deep"),
+        pytest.param('["../mine", "/", "\\u0000", "."]', id="outside"),
+        pytest.param("\udcff", id="bytes"),
+    ],
+)
+def test_a_damaged_record_is_none_and_deletes_nothing(record: str, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    rendered(tmp_path / "out")
+    (tmp_path / "out" / ".rendered").write_text(record, errors="surrogateescape")
+    rendered(tmp_path / "out")
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+def test_what_the_file_system_refuses_is_an_error_with_its_path(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    with pytest.raises(BadManifest, match=r"/out: File exists$"):
+        rendered(tmp_path / "out")
+    workloads = workload(tmp_path, "serve", server="a: 1\n")
+    (workloads / "serve").rename(workloads / "serve\udcff")
+    with pytest.raises(BadManifest, match=r"^manifests/serve\\udcff/server\.yaml: its name is not UTF-8; rename it$"):
+        rendered(tmp_path / "other", workloads=workloads)
+
+
+def test_hidden_folders_and_caches_are_no_workloads_and_a_newline_in_a_name_is_kept(tmp_path: Path) -> None:
+    workloads = workload(tmp_path, "two\nlines", server="a: 1\n", **{".hidden": "a: 2\n"})
+    for name in (".git", "__pycache__"):
+        (workloads / name).mkdir()
+        (workloads / name / "a.yaml").write_text("a: ${NOPE}\n")
+    paths = ["tpu-training/tpu/hello-tpu.yaml", "tpu-training/tpu/two\nlines.yaml"]
+    assert list(rendered(tmp_path / "out", workloads=workloads)) == paths
+    shutil.rmtree(workloads / "two\nlines")
+    rendered(tmp_path / "out", workloads=workloads)
+    assert list(on_disk(tmp_path / "out")) == paths[:1]
+
+
+def test_many_mistakes_are_counted_and_long_names_shortened(tmp_path: Path) -> None:
+    names = "".join(f"a: ${{N{number}{'X' * 90}\a}}\n" for number in range(25))
+    with pytest.raises(BadManifest) as error:
+        rendered(tmp_path / "out", workloads=workload(tmp_path, "serve", server=names))
+    lines = str(error.value).splitlines()
+    assert (len(lines), lines[-1]) == (21, "and 5 more")
+    assert f"1: ${{N0{'X' * 53}... is not a name that is filled in; there are ACCELERATOR" in lines[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,10 @@ def test_it_can_be_written_where_there_is_none_and_replaces_no_file(
     monkeypatch.setenv("MEMBERS", "a@b.com")
     assert main(["fleet", "--write"]) == 0
     assert (folder / "fleet.yaml").read_text() == PRINTED
+    keys = "TPU_TYPE, NUM_TPU_POOLS, NAMESPACE and MEMBERS"
+    assert capsys.readouterr().out == (
+        f"Wrote {folder / 'fleet.yaml'}. Now empty {keys} in vars.env; then nothing changes.\n"
+    )
     (folder / "fleet.yaml").write_text("mine: 1\n")
     assert main(["fleet", "--write"]) == 2
     assert "there is a fleet.yaml already" in capsys.readouterr().err
@@ -77,3 +82,16 @@ def test_a_fleet_file_that_is_wrong_is_refused(folder: Path, capsys: pytest.Capt
     assert main(["fleet"]) == 2
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("", "fleet.yaml:1: is empty; it should hold tpu_pools and teams\n")
+
+
+def test_a_fleet_file_that_cannot_be_written_leaves_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.link", full)
+    before = sorted(folder.iterdir())
+    assert main(["fleet", "--write"]) == 1
+    assert capsys.readouterr().err == f"{folder / 'fleet.yaml'}: cannot be written: No space left on device\n"
+    assert sorted(folder.iterdir()) == before

@@ -44,7 +44,7 @@ def process_environment() -> dict[str, str]:
 def synthesize(output: Path = OUTPUT, **settings: str) -> list[Stack]:
     """Runs main.py; every stack in the order of its deployment. `settings` win over the process environment's.
 
-    Raises Failed with main.py's error.
+    Raises WrongArgument with main.py's own lines for wrong settings, manifests or output, else Failed with its error.
     """
     process = subprocess.run(
         [sys.executable, str(project.ROOT / "main.py")],
@@ -54,6 +54,8 @@ def synthesize(output: Path = OUTPUT, **settings: str) -> list[Stack]:
         text=True,
         check=False,
     )
+    if process.returncode == WrongArgument.exit_code:
+        raise WrongArgument((process.stderr or process.stdout).strip())
     if process.returncode:
         raise Failed(f"the stacks could not be synthesized:\n{(process.stderr or process.stdout).strip()}")
     return synthesized_stacks(output)
