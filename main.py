@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -10,10 +11,13 @@ from pathlib import Path
 
 import environment
 from environment import project
-from vocabulary.printable import quoted
+from vocabulary.printable import printable, quoted
 
 # The folders of a virtual environment that its tools are in; () is the virtual environment itself.
 _INSTALLED = ((), ("bin",), ("include",), ("lib",), ("lib64",), ("share",))
+
+# What jsii raises when the file system refuses Node.js a file: "Error: EISDIR: illegal operation on a directory, ..."
+_NODE_REFUSED = re.compile(r"Error: (E[A-Z]+: .*)", re.DOTALL)
 
 
 def main() -> int:
@@ -41,6 +45,12 @@ def main() -> int:
         write_stacks(loaded, folder)
     except OSError as error:
         print(f"--output: {_shown(error.filename or folder)}: {error.strerror}", file=sys.stderr)
+        return 2
+    except RuntimeError as error:
+        reason = _NODE_REFUSED.fullmatch(str(error))
+        if not reason:
+            raise
+        print(f"--output: {printable(reason[1])}", file=sys.stderr)
         return 2
     return 0
 

@@ -118,3 +118,14 @@ def test_what_main_refuses_is_a_wrong_argument_of_the_command(tmp_path: Path, mo
     with pytest.raises(WrongArgument) as refused:
         stacks.synthesize(tmp_path / "file")
     assert str(refused.value) == f"--output: '{tmp_path / 'file'}' is a file; name a folder"
+
+
+def test_a_stack_that_node_cannot_write_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "manifest.json").mkdir()
+    monkeypatch.setenv("PROJECT_ID", "my-project")
+    monkeypatch.setenv("CDKTF_OUTDIR", str(tmp_path))
+    assert main.main() == 2
+    error = f"EISDIR: illegal operation on a directory, open '{tmp_path / 'manifest.json'}'"
+    assert capsys.readouterr().err == f"--output: {error}\n"
