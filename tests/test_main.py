@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -68,7 +69,22 @@ def test_a_manifest_that_cannot_be_rendered_is_an_error_without_a_traceback(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("folder", ["manifests", "tests/stacks", ".git", ".git/new", ".venv", ".venv/bin"])
+NEEDS_GIT = pytest.mark.skipif(
+    shutil.which("git") is None or not (ROOT / ".git").exists(), reason="only git knows which files are the checkout's"
+)
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        pytest.param("manifests", marks=NEEDS_GIT),
+        pytest.param("tests/stacks", marks=NEEDS_GIT),
+        ".git",
+        ".git/new",
+        ".venv",
+        ".venv/bin",
+    ],
+)
 def test_nothing_is_written_into_a_folder_that_holds_files_of_the_checkout(
     folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
