@@ -34,11 +34,12 @@ def main() -> int:
         return 2
     # Not before the settings are known to be good: this starts Node.
     from manifests.render import BadManifest, render
+    from manifests.written_files import NotWritten, write_files
     from stacks.app import write_stacks
 
     try:
-        render(loaded, folder / "manifests")
-    except BadManifest as bad:
+        write_files(folder / "manifests", render(loaded))
+    except (BadManifest, NotWritten) as bad:
         print(bad, file=sys.stderr)
         return 2
     try:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import difflib
-import json
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from environment import Environment, PoolGroup, Team
 from vocabulary.keys import LOCAL_QUEUE, POOL_GROUP_LABEL, TEAM_ACCOUNT
-from vocabulary.printable import printable, shortened
+from vocabulary.printable import limited, printable, shortened
 from vocabulary.text_file import Unreadable, read_text
 
 WORKLOADS = Path(__file__).parent
@@ -19,7 +18,6 @@ WORKLOADS = Path(__file__).parent
 # The priority class of the jobs of a team that sets none: other jobs can still go before or behind them by their label.
 DEFAULT_PRIORITY = "medium"
 
-_RECORD = ".rendered"  # in the output folder: the files that the last run wrote, as a JSON list
 _MOST_MISTAKES = 20
 _NAME = re.compile(r"(\$?)\$\{([^}\n]*)\}?")  # $${NAME} is the text ${NAME}; $NAME and $(NAME) are left as they are
 
@@ -28,28 +26,21 @@ class BadManifest(ValueError):
     """Files in manifests/ that cannot be rendered. The text has a line for every mistake."""
 
 
-def render(environment: Environment, folder: Path, *, workloads: Path = WORKLOADS) -> tuple[Path, ...]:
-    """Writes every workload for every team and every pool group that the team may use; returns the files.
+def render(environment: Environment, *, workloads: Path = WORKLOADS) -> dict[str, str]:
+    """The text of every workload for every team and every pool group that the team may use, by its path.
 
-    A workload is a folder in `workloads`. Its only YAML file becomes `{team}/{group}/{workload}.yaml` in `folder`; if
-    it has several, each keeps its name in `{team}/{group}/{workload}/`. Files that an earlier run wrote and this one
-    did not are deleted. Raises BadManifest, and writes nothing, if a file cannot be read, has a ${NAME} that does not
-    exist, or would replace a file that no run wrote; and if the file system refuses.
+    A workload is a folder in `workloads`. Its only YAML file becomes `{team}/{group}/{workload}.yaml`; if it has
+    several, each keeps its name in `{team}/{group}/{workload}/`. Raises BadManifest if a file cannot be read, has a
+    ${NAME} that does not exist, or has the path of another.
     """
     try:
-        texts = _texts(environment, workloads)
-        earlier = _earlier(folder)
-        stale = _stale(folder, set(earlier or ()).difference(texts))
-        _refuse(_obstacles(folder, texts, earlier, stale))
-        _write(folder, texts, earlier or (), stale)
+        return _texts(environment, workloads)
     except OSError as error:
-        path = error.filename2 or error.filename or folder
+        path = error.filename or workloads
         raise BadManifest(f"{printable(str(path))}: {error.strerror or error}") from None
-    return tuple(folder / path for path in texts)
 
 
 def _texts(environment: Environment, workloads: Path) -> dict[str, str]:
-    """What every file is to hold, by its path in the output folder. Raises BadManifest."""
     texts: dict[str, str] = {}
     mistakes: dict[str, None] = {}  # a dict keeps their order; each is the same for every team and group
     templates: dict[Path, Path] = {}  # by the path of what each is rendered to
@@ -75,17 +66,9 @@ def _texts(environment: Environment, workloads: Path) -> dict[str, str]:
                 names = _names(environment, team, group, workload)
                 mistakes |= dict.fromkeys(f"{shown}:{line}" for line in _unknown(text, names))
                 texts[str(Path(team.name, group.name, path))] = _filled(text, names)
-    _refuse(mistakes)
+    if mistakes:
+        raise BadManifest(limited(mistakes, most=_MOST_MISTAKES))
     return texts
-
-
-def _refuse(mistakes: Iterable[str]) -> None:
-    """Raises BadManifest if there are any."""
-    lines = list(mistakes)
-    if len(lines) > _MOST_MISTAKES:
-        lines[_MOST_MISTAKES:] = [f"and {len(lines) - _MOST_MISTAKES} more"]
-    if lines:
-        raise BadManifest("\n".join(lines))
 
 
 def _templates(workloads: Path) -> Iterator[tuple[str, Path, Path]]:
@@ -129,85 +112,6 @@ def _unknown(text: str, names: Mapping[str, str]) -> Iterator[str]:
 
 def _filled(text: str, names: Mapping[str, str]) -> str:
     return _NAME.sub(lambda match: match[0][1:] if match[1] else names.get(match[2], ""), text)
-
-
-def _earlier(folder: Path) -> frozenset[str] | None:
-    """What the last run wrote, as paths in the folder; None if there is no record of it that can be read."""
-    try:
-        paths = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return None
-    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
-        return None
-    return frozenset(str(Path(path)) for path in paths)
-
-
-def _stale(folder: Path, paths: Iterable[str]) -> list[Path]:
-    """The files of these that are in the folder itself, not behind `..` or a symbolic link."""
-    inside = (folder / path for path in paths if ".." not in Path(path).parts)
-    return [
-        file
-        for file in inside
-        if os.path.lexists(file)
-        and file.is_relative_to(folder)
-        and not any(parent.is_symlink() for parent in _between(folder, file))
-        and (file.is_symlink() or not file.is_dir())
-    ]
-
-
-def _between(folder: Path, file: Path) -> list[Path]:
-    """The folders in `folder` that the file is in, the innermost first."""
-    return [folder / parent for parent in file.relative_to(folder).parents[:-1]]
-
-
-def _obstacles(
-    folder: Path, texts: Mapping[str, str], earlier: Collection[str] | None, stale: Collection[Path]
-) -> Iterator[str]:
-    """A message for each path where a file cannot be written, or would replace one that no run wrote."""
-    going = {*stale, *(parent for file in stale for parent in _between(folder, file))}
-    obstacles = {}
-    for path, text in texts.items():
-        file = folder / path
-        for parent in _between(folder, file):
-            if parent.is_symlink() or (parent.exists() and not parent.is_dir()):
-                obstacles[parent] = parent not in stale
-        if file.is_symlink() or file.is_file():
-            equal = not file.is_symlink() and file.read_bytes() == text.encode()
-            obstacles[file] = earlier is not None and path not in earlier and not equal
-        elif file.exists():
-            obstacles[file] = not going.issuperset([file, *file.rglob("*")])
-    for file, stays in obstacles.items():
-        if stays:
-            yield f"{printable(str(file))}: not written by an earlier synthesis; move it away"
-
-
-def _write(folder: Path, texts: Mapping[str, str], earlier: Iterable[str], stale: Iterable[Path]) -> None:
-    """Deletes what is stale, which could still be submitted, then writes the files."""
-    folder.mkdir(parents=True, exist_ok=True)
-    # Both, so that the next run knows its predecessor's files wherever this one ends.
-    _replace(folder / _RECORD, json.dumps(sorted({*earlier, *texts})))
-    for file in stale:
-        file.unlink()
-        for parent in _between(folder, file):
-            if not any(parent.iterdir()):
-                parent.rmdir()
-    for path, text in texts.items():
-        file = folder / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        _replace(file, text)
-    _replace(folder / _RECORD, json.dumps(list(texts)))
-
-
-def _replace(file: Path, text: str) -> None:
-    """Writes the file whole, and never through a symbolic link."""
-    new = file.with_name(f"{_RECORD}.{os.getpid()}")
-    new.unlink(missing_ok=True)
-    try:
-        with new.open("x", encoding="utf-8") as stream:
-            stream.write(text)
-        new.replace(file)
-    finally:
-        new.unlink(missing_ok=True)
 
 
 def _shown(template: Path, workloads: Path) -> str:

@@ -12,6 +12,7 @@ import yaml
 import environment
 from environment import Environment
 from manifests.render import render
+from manifests.written_files import write_files
 from stacks import app
 
 HERE = Path(__file__).resolve().parent
@@ -77,7 +78,7 @@ class Synthesis:
 def synthesize(environment_: Environment, folder: Path) -> Path:
     """Stacks and manifests of an environment, in `folder`."""
     app.write_stacks(environment_, folder)
-    render(environment_, folder / "manifests")
+    write_files(folder / "manifests", render(environment_))
     return folder
 
 

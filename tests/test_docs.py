@@ -168,8 +168,7 @@ def test_the_layout_names_what_exists_and_every_package() -> None:
 def test_the_check_that_is_shown_prints_that(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    render(environment.load(DEFAULT, {}), tmp_path)
-    text = (tmp_path / "tpu-training" / "tpu" / "hello-tpu.yaml").read_text(encoding="utf-8")
+    text = render(environment.load(DEFAULT, {}))["tpu-training/tpu/hello-tpu.yaml"]
     for before, after in (
         ("generateName: hello-tpu-", "name: my-job"),
         ("replicas: 1", "replicas: 3"),

@@ -10,13 +10,14 @@ import yaml
 
 import environment
 from manifests.render import WORKLOADS, BadManifest, render
+from manifests.written_files import NotWritten, write_files
 from tests.synthesis import HERE
 
 
 def rendered(folder: Path, *, workloads: Path = WORKLOADS, **settings: str) -> dict[str, str]:
     """Every rendered manifest by its path under `folder`."""
     default = environment.load(HERE / "cases" / "default.env", process_env=settings)
-    files = render(default, folder, workloads=workloads)
+    files = write_files(folder, render(default, workloads=workloads))
     return {str(path.relative_to(folder)): path.read_text(encoding="utf-8") for path in files}
 
 
@@ -132,7 +133,7 @@ def test_a_file_that_no_run_wrote_is_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
     mine.symlink_to(tmp_path / "mine")
     (tmp_path / "serve").rename(workloads / "serve")
-    with pytest.raises(BadManifest, match=r"serve\.yaml: not written by an earlier synthesis; move it away$"):
+    with pytest.raises(NotWritten, match=r"serve\.yaml: not written by an earlier synthesis; move it away$"):
         rendered(tmp_path / "out", workloads=workloads)
     mine.unlink()
     mine.write_text("a: 1\n")
@@ -165,7 +166,7 @@ def test_a_damaged_record_is_none_and_deletes_nothing(record: str, tmp_path: Pat
 
 def test_what_the_file_system_refuses_is_an_error_with_its_path(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
-    with pytest.raises(BadManifest, match=r"/out: File exists$"):
+    with pytest.raises(NotWritten, match=r"/out: File exists$"):
         rendered(tmp_path / "out")
     workloads = workload(tmp_path, "serve", server="a: 1\n")
     (workloads / "serve").rename(workloads / "serve\udcff")

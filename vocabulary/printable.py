@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Iterable
 
 
 def printable(text: str) -> str:
@@ -18,6 +19,14 @@ def shortened(text: str, *, longest: int) -> str:
 def quoted(value: str, *, longest: int = 80) -> str:
     """The value in quotes, printable, at most `longest` characters of it."""
     return f"'{shortened(value, longest=longest)}'"
+
+
+def limited(lines: Iterable[str], *, most: int) -> str:
+    """At most `most` of the lines, each on its own; then "and 5 more" where more followed."""
+    shown = list(lines)
+    if len(shown) > most:
+        shown[most:] = [f"and {len(shown) - most} more"]
+    return "\n".join(shown)
 
 
 def counted(number: int, noun: str) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from environment import Environment
 from manifests.render import WORKLOADS, render
+from manifests.written_files import write_files
 from tests.rehearsal.conftest import FLEET
 from tests.rehearsal.deployed import world_of
 from tests.rehearsal.fake import FakeCloud
@@ -33,7 +34,7 @@ def submitted(fake: FakeCloud, environment: Environment, **files: str) -> Parts:
     world = world_of(environment, fake.folder)
     world._announced = {"address": fake.place.address}
     world.output.unlink(missing_ok=True)
-    render(environment, world.output / "manifests", workloads=workloads)
+    write_files(world.output / "manifests", render(environment, workloads=workloads))
     parts = Parts(world, environment)
     (cluster,) = fake.cloud.find("google_container_cluster")
     submit_workloads(parts, cluster.name)
