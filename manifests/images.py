@@ -1,0 +1,99 @@
+"""The image of a recipe: the files that it is built from, the tag that follows from them, its name in a registry."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from environment import Environment
+from vocabulary.printable import limited, quoted
+from vocabulary.text_file import Unreadable, read_text
+
+DOCKERFILE = "Dockerfile"
+TAG_LENGTH = 12  # hexadecimal digits
+
+_MOST_MISTAKES = 20
+_COPIES_A_STAGE = "--from="
+
+
+class BadDockerfile(ValueError):
+    """A Dockerfile from which the files of the image cannot be read. The text has a line for every mistake."""
+
+
+def reference(environment: Environment, recipe: Path) -> str:
+    """The image of the recipe in this folder, by its tag in the environment's registry. Raises BadDockerfile."""
+    return f"{environment.names.registry_url}/{recipe.name}:{content_tag(recipe)}"
+
+
+def content_tag(recipe: Path) -> str:
+    """The tag of the image of the recipe in this folder: 12 hexadecimal digits of a SHA-256 over the names and the
+    contents of the files that it is built from. Raises BadDockerfile.
+
+    The base image and what the build downloads are in it as far as these files pin them.
+    """
+    digest = hashlib.sha256()
+    for name in built_from(recipe):
+        content = (recipe / name).read_bytes()
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()[:TAG_LENGTH]
+
+
+def built_from(recipe: Path) -> tuple[str, ...]:
+    """The Dockerfile and the files that it copies, as sorted names in the recipe's folder. Raises BadDockerfile.
+
+    A Dockerfile may only copy files that it names, because these are all that the tag is made of.
+    https://docs.docker.com/reference/dockerfile/#copy
+    """
+    try:
+        text = read_text(recipe / DOCKERFILE, holds="the steps of an image's build")
+    except Unreadable as error:
+        raise BadDockerfile(f"{recipe.name}/{DOCKERFILE}: {error}") from None
+    names, mistakes = {DOCKERFILE}, []
+    for line, instruction in _instructions(text):
+        copied, problems = _copied(instruction)
+        problems += [
+            f"{quoted(name)} is no file of {recipe.name}; name each file" for name in copied if not _is_in(recipe, name)
+        ]
+        names.update(copied)
+        mistakes += [f"{recipe.name}/{DOCKERFILE}:{line}: {problem}" for problem in problems]
+    if mistakes:
+        raise BadDockerfile(limited(mistakes, most=_MOST_MISTAKES))
+    return tuple(sorted(names))
+
+
+def _instructions(text: str) -> Iterator[tuple[int, str]]:
+    """Each instruction, without comments, its lines joined; and the number of its first line."""
+    begun, first = "", 0
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        first = first or number
+        if line.rstrip().endswith("\\"):
+            begun += line.rstrip()[:-1] + " "
+            continue
+        yield first, (begun + line).strip()
+        begun, first = "", 0
+    if begun:
+        yield first, begun.strip()
+
+
+def _copied(instruction: str) -> tuple[list[str], list[str]]:
+    """The names of the files that one instruction copies out of the recipe's folder, and what is wrong with it."""
+    keyword, *words = instruction.split()
+    if keyword.upper() == "ADD":
+        return [], ["ADD unpacks archives and downloads; use COPY"]
+    if keyword.upper() == "RUN" and any(word.startswith("--mount=") for word in words):
+        return [], ["RUN --mount reads files that no COPY names; use COPY"]
+    if keyword.upper() != "COPY" or any(word.startswith(_COPIES_A_STAGE) for word in words):
+        return [], []
+    words = [word for word in words if not word.startswith("--")]
+    if len(words) < 2 or any(re.search(r"""[*?\[\]$<"'\\]""", word) for word in words[:-1]):
+        return [], [f"{quoted(instruction)}: write COPY FILE... TARGET, with the plain name of each file"]
+    return [str(Path(word)) for word in words[:-1]], []
+
+
+def _is_in(recipe: Path, name: str) -> bool:
+    path = recipe / name
+    return not Path(name).is_absolute() and ".." not in Path(name).parts and path.is_file() and not path.is_symlink()
