@@ -15,7 +15,7 @@ import grpc
 from rehearsal import http_server, started_processes
 from rehearsal.cloud import Cloud
 from rehearsal.cloudbuild import api
-from rehearsal.google import http_access, list_apis
+from rehearsal.google import artifact_registry_api, http_access, list_apis
 from rehearsal.google.cloud_storage_api import Storage
 from rehearsal.kubernetes import server
 from rehearsal.resource_types import DATA_SOURCES, RESOURCE_TYPES
@@ -69,18 +69,21 @@ class FakeProviders:
 
 
 def answers(cloud: Cloud) -> Callable[[http_server.Request], http_server.Response]:
-    """All that is spoken over HTTP: the clusters' API servers, Cloud Build's builds, lists, and Cloud Storage."""
+    """All that is spoken over HTTP: the clusters' API servers, Cloud Build's builds, lists, images, Cloud Storage."""
     storage = Storage(cloud)
 
     def answer(request: http_server.Request) -> http_server.Response:
         if request.path.startswith(server.PREFIX):
             return server.serve(cloud, request)
         building, listing = api.serves(request.path), list_apis.is_list(request.path)
-        http_access.check_quota_project(cloud, request, storage=not (building or listing))
+        registry = artifact_registry_api.serves(request.path)
+        http_access.check_quota_project(cloud, request, storage=not (building or listing or registry))
         if building:
             return api.serve(cloud, request)
         if listing:
             return list_apis.serve(cloud, request)
+        if registry:
+            return artifact_registry_api.serve(cloud, request)
         return storage.handle(request)
 
     return answer

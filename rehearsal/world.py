@@ -170,6 +170,7 @@ class World:
             "TF_REATTACH_PROVIDERS": self._announced["reattach"],
             "TF_IN_AUTOMATION": "1",
             "TF_INPUT": "0",
+            "GOOGLE_ARTIFACT_REGISTRY_CUSTOM_ENDPOINT": f"{self.address}/v1/",
             "GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT": f"{self.address}/storage/v1/",
             "GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT": f"{self.address}/v1/",
             "GOOGLE_VERTEX_AI_CUSTOM_ENDPOINT": f"{self.address}/v1/",

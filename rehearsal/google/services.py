@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from rehearsal.google.artifact_registry_api import REPOSITORY, delete_images
 from rehearsal.google.errors import not_found, require
 from rehearsal.google.iam import member_resource
 from rehearsal.google.locations import region_exists
 from rehearsal.google.resource import Change, GoogleResource, Reference, matches
-
-REPOSITORY = "google_artifact_registry_repository"
 
 
 def cleanup_policies_are_complete(change: Change) -> None:
@@ -29,6 +28,7 @@ RESOURCE_TYPES = (
             cleanup_policies_are_complete,
         ),
         computed=lambda change: {"name": change.values["repository_id"]},
+        deleted=delete_images,
     ),
     member_resource(
         "google_artifact_registry_repository_iam_member",

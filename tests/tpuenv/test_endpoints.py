@@ -16,6 +16,7 @@ _FAKE = "http://127.0.0.1:8080"
         ("us-east5-aiplatform.googleapis.com", "GOOGLE_VERTEX_AI_CUSTOM_ENDPOINT", f"{_FAKE}/v1/"),
         ("cloudbuild.googleapis.com", "GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT", f"{_FAKE}/v1"),
         ("cloudbuild.googleapis.com", "GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT", _FAKE),
+        ("artifactregistry.googleapis.com", "GOOGLE_ARTIFACT_REGISTRY_CUSTOM_ENDPOINT", f"{_FAKE}/v1/"),
     ],
 )
 def test_a_service_is_where_the_providers_variable_says(

@@ -13,6 +13,7 @@ _VARIABLES = {
     "storage.googleapis.com": STORAGE_ENDPOINT,
     "aiplatform.googleapis.com": "GOOGLE_VERTEX_AI_CUSTOM_ENDPOINT",
     "cloudbuild.googleapis.com": "GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT",
+    "artifactregistry.googleapis.com": "GOOGLE_ARTIFACT_REGISTRY_CUSTOM_ENDPOINT",
 }
 
 
