@@ -1,7 +1,8 @@
-"""What the members of teams may do: submit and read their own team's jobs, and read the queues that admit them."""
+"""What the members of teams may do: submit and read their own jobs, read the queues that admit them, and the images."""
 
 from __future__ import annotations
 
+from cdktf_cdktf_provider_google.artifact_registry_repository_iam_member import ArtifactRegistryRepositoryIamMember
 from cdktf_cdktf_provider_google.project_iam_member import ProjectIamMember
 from cdktf_cdktf_provider_kubernetes.role_binding_v1 import RoleBindingV1
 from constructs import Construct
@@ -30,7 +31,8 @@ SUBJECT_KINDS = {MemberKind.USER: "User", MemberKind.GROUP: "Group"}
 
 
 class Access(Construct):
-    """Kubernetes decides what a member may do. Google only lets them connect to the cluster.
+    """Kubernetes decides what a member may do. Google only lets them connect to the cluster, and read our images:
+    `tpuenv submit` writes the digest of an image into a manifest.
 
     roles/container.developer, or viewer, would let them do and read more than that, for Google's grants add to those of
     Kubernetes. https://cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control
@@ -63,12 +65,22 @@ class Access(Construct):
             subjects=map(_subject, everybody),
         )
         for member in everybody:
+            id_ = f"{member.kind.value}-{member.email}"
+            principal = f"{member.kind.value}:{member.email}"
             ProjectIamMember(
                 self,
-                f"{member.kind.value}-{member.email}",
+                id_,
                 project=environment.settings.project_id,
                 role="roles/container.clusterViewer",
-                member=f"{member.kind.value}:{member.email}",
+                member=principal,
+            )
+            ArtifactRegistryRepositoryIamMember(
+                self,
+                f"images-{id_}",
+                repository=environment.names.registry,
+                location=environment.settings.region,
+                role="roles/artifactregistry.reader",
+                member=principal,
             )
 
 

@@ -143,6 +143,16 @@ def test_members_reach_the_cluster_and_kubernetes_decides_the_rest(synthesis: Sy
     }
 
 
+def test_members_may_ask_which_image_a_tag_names(synthesis: Synthesis) -> None:
+    case = "three-teams-four-groups"
+    environment = synthesis.environment(case)
+    everybody = {f"{member.kind.value}:{member.email}" for team in environment.teams for member in team.members}
+    grants = synthesis.resources(case, "platform", "google_artifact_registry_repository_iam_member").values()
+    assert {(grant["repository"], grant["role"], grant["member"]) for grant in grants} == {
+        (environment.names.registry, "roles/artifactregistry.reader", member) for member in everybody
+    }
+
+
 def test_members_make_no_pods_and_touch_no_queues(synthesis: Synthesis) -> None:
     roles = synthesis.resources("three-teams-four-groups", "platform", "kubernetes_role_v1").values()
     assert len(roles) == 3
