@@ -33,7 +33,8 @@ def main() -> int:
         print(f"--output: {problem}", file=sys.stderr)
         return 2
     # Not before the settings are known to be good: this starts Node.
-    from manifests.render import BadManifest, render
+    from manifests.recipes import BadManifest
+    from manifests.render import render
     from manifests.written_files import NotWritten, write_files
     from stacks.app import write_stacks
 

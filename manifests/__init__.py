@@ -1,4 +1,4 @@
-"""Ready workloads: a folder for each, with its YAML files, program, Dockerfile and README; rendered for every team.
+"""Recipes: a folder for each, with manifests, parameters, program, Dockerfile and README; and how a run is rendered.
 
-Imports environment/ and vocabulary/.
+Imports environment/ and vocabulary/. The programs in the folders of the recipes are no modules of this package.
 """

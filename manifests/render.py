@@ -1,98 +1,259 @@
-"""Fills in the ${NAMES} of the workloads' YAML files with the values of an environment."""
+"""Fills in the ${NAMES} of a recipe's manifests, from the environment and from what a run sets."""
 
 from __future__ import annotations
 
 import difflib
-import os
+import json
 import re
-from collections.abc import Iterator, Mapping
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from environment import Environment, PoolGroup, Team
-from vocabulary.keys import LOCAL_QUEUE, POOL_GROUP_LABEL, TEAM_ACCOUNT
-from vocabulary.printable import limited, printable, shortened
-from vocabulary.text_file import Unreadable, read_text
+from environment.fleet.values import meant
+from manifests import mesh
+from manifests.recipes import KUSTOMIZATION, BadManifest, Recipe, all_recipes
+from vocabulary.keys import CPU_GROUP, LOCAL_QUEUE, POOL_GROUP_LABEL, TEAM_ACCOUNT
+from vocabulary.printable import counted, limited, quoted, shortened
 
-WORKLOADS = Path(__file__).parent
+__all__ = ["LONGEST_NAME", "BadManifest", "Run", "arguments", "render", "rendered", "unique_name"]
 
 # The priority class of the jobs of a team that sets none: other jobs can still go before or behind them by their label.
 DEFAULT_PRIORITY = "medium"
 
+# The names of Jobs, pods and Services are made from a run's, and have 63 characters at most. The longest end that this
+# environment's fleets and recipes lead to is `-slice-9999-2303-xxxxx` of a pod, 22 characters.
+LONGEST_NAME = 40
+
+PRESET = "preset"  # the key that chooses one
+
+_RANDOM = "abcdefghijklmnopqrstuvwxyz234567"  # base 32, as in RFC 4648, in lower case
+_RANDOM_LENGTH = 6
 _MOST_MISTAKES = 20
 _NAME = re.compile(r"(\$?)\$\{([^}\n]*)\}?")  # $${NAME} is the text ${NAME}; $NAME and $(NAME) are left as they are
 
 
-class BadManifest(ValueError):
-    """Files in manifests/ that cannot be rendered. The text has a line for every mistake."""
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One run of a recipe: whose it is, where, and what is set.
 
-
-def render(environment: Environment, *, workloads: Path = WORKLOADS) -> dict[str, str]:
-    """The text of every workload for every team and every pool group that the team may use, by its path.
-
-    A workload is a folder in `workloads`. Its only YAML file becomes `{team}/{group}/{workload}.yaml`; if it has
-    several, each keeps its name in `{team}/{group}/{workload}/`. Raises BadManifest if a file cannot be read, has a
-    ${NAME} that does not exist, or has the path of another.
+    `group` is None for a recipe that runs on the CPU pool. `settings` are those of --set, by key. Without a name, the
+    run has that of its recipe. `images` are references by digest, by recipe; of the others, the registry's latest.
     """
-    try:
-        return _texts(environment, workloads)
-    except OSError as error:
-        path = error.filename or workloads
-        raise BadManifest(f"{printable(str(path))}: {error.strerror or error}") from None
+
+    recipe: Recipe
+    environment: Environment
+    team: Team
+    group: PoolGroup | None = None
+    slices: int = 1
+    settings: Mapping[str, str] = field(default_factory=dict)
+    name: str | None = None
+    images: Mapping[str, str] = field(default_factory=dict)
 
 
-def _texts(environment: Environment, workloads: Path) -> dict[str, str]:
-    texts: dict[str, str] = {}
-    mistakes: dict[str, None] = {}  # a dict keeps their order; each is the same for every team and group
-    templates: dict[Path, Path] = {}  # by the path of what each is rendered to
-    for workload, template, path in _templates(workloads):
-        shown = _shown(template, workloads)
-        try:
-            str(template).encode()
-            text = read_text(template, holds="Kubernetes objects")
-        except UnicodeEncodeError:
-            mistakes[f"{shown}: its name is not UTF-8; rename it"] = None
-            continue
-        except Unreadable as error:
-            mistakes[f"{shown}: {error}"] = None
-            continue
-        for other in templates:
-            if other == path or other in path.parents or path in other.parents:
-                both = f"{_shown(templates[other], workloads)} and {shown}"
-                written = printable(str(min(path, other, key=lambda clashing: len(clashing.parts))))
-                mistakes[f"{both}: both would be written to {written}; rename one of the workloads"] = None
-        templates[path] = template
-        for team in environment.teams:
-            for group in (group for group in environment.groups if group.name in team.pools):
-                names = _names(environment, team, group, workload)
-                mistakes |= dict.fromkeys(f"{shown}:{line}" for line in _unknown(text, names))
-                texts[str(Path(team.name, group.name, path))] = _filled(text, names)
+def unique_name(recipe: Recipe) -> str:
+    """A name for a run that no other has: the recipe's, and a random end."""
+    return f"{recipe.name}-{''.join(secrets.choice(_RANDOM) for _ in range(_RANDOM_LENGTH))}"
+
+
+def rendered(run: Run) -> dict[str, str]:
+    """The text of every manifest of the run, by file name. Raises BadManifest with every mistake."""
+    texts, mistakes = _texts(run)
     if mistakes:
         raise BadManifest(limited(mistakes, most=_MOST_MISTAKES))
     return texts
 
 
-def _templates(workloads: Path) -> Iterator[tuple[str, Path, Path]]:
-    """Each YAML file of each workload: the workload's name, the file, and the path of what it is rendered to."""
-    for workload in sorted(path for path in workloads.iterdir() if path.is_dir() and not _is_hidden(path.name)):
-        files = sorted(_yaml_files(workload))
-        for file in files:
-            several = len(files) > 1
-            yield workload.name, file, file.relative_to(workloads) if several else Path(f"{workload.name}.yaml")
+def arguments(run: Run) -> list[str]:
+    """The words key=value that the run's program gets, with those of the mesh. Raises BadManifest, as `rendered`."""
+    values = _Values(run)
+    if values.mistakes:
+        raise BadManifest(limited(dict.fromkeys(values.mistakes), most=_MOST_MISTAKES))
+    return values.words
 
 
-def _yaml_files(workload: Path) -> Iterator[Path]:
-    for folder, folders, names in os.walk(workload, onerror=_raise):
-        folders[:] = [name for name in folders if not _is_hidden(name)]
-        paths = (Path(folder, name) for name in names if not _is_hidden(name))
-        yield from (path for path in paths if path.suffix in (".yaml", ".yml") and path.is_file())
+def render(environment: Environment, recipes: Iterable[Recipe] | None = None) -> dict[str, str]:
+    """A Kustomize base of every recipe for every team and pool group that the team may use; each file by its path.
+
+    The paths are {team}/{group}/{recipe}/{file}. A recipe of the CPU pool is below {team}/cpu. Recipes with keys that
+    must be set are left out. Raises BadManifest with every mistake of all of them.
+    """
+    texts: dict[str, str] = {}
+    mistakes: dict[str, None] = {}  # a dict keeps their order; most are the same for every team and group
+    bases = [recipe for recipe in (all_recipes() if recipes is None else recipes) if not recipe.required]
+    for recipe in bases:
+        for run in _runs(recipe, environment):
+            folder = Path(run.team.name, run.group.name if run.group else CPU_GROUP, recipe.name)
+            files, wrong = _texts(run)
+            mistakes |= dict.fromkeys(wrong)
+            texts |= {str(folder / file): text for file, text in files.items()}
+            texts[str(folder / KUSTOMIZATION)] = _kustomization(files)
+    if mistakes:
+        raise BadManifest(limited(mistakes, most=_MOST_MISTAKES))
+    return texts
 
 
-def _is_hidden(name: str) -> bool:
-    return name.startswith(".") or name == "__pycache__"
+def _texts(run: Run) -> tuple[dict[str, str], list[str]]:
+    """The text of every manifest of the run, by file name; and every mistake."""
+    values = _Values(run)
+    manifests = run.recipe.manifests.items()
+    mistakes = values.mistakes
+    if values.names:
+        mistakes += (
+            f"{_shown(run.recipe, file)}:{line}" for file, text in manifests for line in _unknown(text, values.names)
+        )
+    return {file: _filled(text, values.names) for file, text in manifests}, list(dict.fromkeys(mistakes))
 
 
-def _raise(error: OSError) -> None:
-    raise error
+def _runs(recipe: Recipe, environment: Environment) -> Iterator[Run]:
+    for team in environment.teams:
+        if not recipe.tpu:
+            yield Run(recipe=recipe, environment=environment, team=team)
+            continue
+        for group in environment.groups:
+            if group.name in team.pools:
+                yield Run(recipe=recipe, environment=environment, team=team, group=group)
+
+
+def _kustomization(files: Iterable[str]) -> str:
+    resources = "".join(f"- {file}\n" for file in files)
+    return f"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n{resources}"
+
+
+class _Values:
+    """What a run fills in: `names` by ${NAME}, as they stand in YAML; `words` for the program; and every mistake.
+
+    There are no names for a run that cannot be, such as one of more slices than the pool group has.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.mistakes = list(_bad_run(run))
+        self.words: list[str] = []
+        self.names: dict[str, str] = {}
+        if self.mistakes:
+            return
+        derived = _derived(run)
+        values = self._chosen(run, derived)
+        self.words = [f"{key}={values[key]}" for key in run.recipe.arguments if key in values]
+        self.words += self._mesh(run, values)
+        self.words += [f"{key}={values[key]}" for key in run.recipe.more_arguments if key in values]
+        # A JSON text is one of YAML: between the quotation marks of the manifest its characters are escaped.
+        parameters = {
+            key.upper(): json.dumps(values.get(key, ""), ensure_ascii=False)[1:-1] for key in run.recipe.parameters
+        }
+        self.names = {**parameters, **derived, "ARGUMENTS": _flow_list(self.words)}
+
+    def _chosen(self, run: Run, derived: Mapping[str, str]) -> dict[str, str]:
+        """The value of each key that has one: the default, over it the preset's, over that what is set."""
+        recipe = run.recipe
+        parameters = {**recipe.parameters, **recipe.arguments}
+        values = {key: parameter.default for key, parameter in parameters.items() if parameter.default is not None}
+        preset = run.settings.get(PRESET, recipe.preset)
+        if preset is not None and preset in recipe.presets:
+            values |= recipe.presets[preset]
+        elif preset is not None:
+            has = meant(preset, recipe.presets) if recipe.presets else f"; recipe {recipe.name} has no presets"
+            self.mistakes.append(f"{PRESET}: there is no preset {quoted(preset)}{has}")
+        for key, text in run.settings.items():
+            if key in recipe.keys:
+                try:
+                    values[key] = recipe.value(key, text)
+                except ValueError as error:
+                    self.mistakes.append(f"{key}: {quoted(text)} {error}")
+            elif key != PRESET:
+                self.mistakes.append(
+                    f"{quoted(key)[1:-1]}: is not a key of recipe {recipe.name}{_meant_key(key, recipe)}"
+                )
+        for key, example in recipe.required.items():
+            if key not in run.settings and key not in values:
+                self.mistakes.append(f"{key}: has no default; set it, such as {key}={example}")
+        for key, value in values.items():
+            self.mistakes += (f"{key}: {line.partition(': ')[2]}" for line in _unknown(value, derived))
+        return {key: _filled(value, derived) for key, value in values.items()}
+
+    def _mesh(self, run: Run, values: Mapping[str, str]) -> Iterator[str]:
+        """The word of every key of the mesh that is set, and of the one that is what is left."""
+        if run.group is None:
+            return
+        within, across = run.recipe.mesh.within_slice, run.recipe.mesh.across_slices
+        slice_ = run.group.slice
+        for part, total, what in (
+            (within, mesh.devices(slice_), mesh.devices_text(slice_)),
+            (across, run.slices, f"the {counted(run.slices, 'slice')} of this run"),
+        ):
+            if part:
+                try:
+                    factors = mesh.factors(part, values, total, what)
+                except mesh.BadMesh as bad:
+                    self.mistakes += str(bad).splitlines()
+                else:
+                    yield from (
+                        f"{key}={factor}"
+                        for key, factor in factors.items()
+                        if key in values or key == part.rest or factor > 1
+                    )
+
+
+def _bad_run(run: Run) -> Iterator[str]:
+    recipe, group = run.recipe, run.group
+    if recipe.tpu and group is None:
+        yield f"recipe {recipe.name} runs on TPUs; name one of the pool groups {', '.join(run.team.pools)}"
+    elif group and not recipe.tpu:
+        yield f"recipe {recipe.name} runs on the CPU pool; name no pool group, not '{group.name}'"
+    elif group and group.name not in run.team.pools:
+        yield f"team {run.team.name} may not use pool group '{group.name}'; it may use {', '.join(run.team.pools)}"
+    most = group.slices if group else 1
+    if not 1 <= run.slices <= most:
+        there_are = f"pool group {group.name} has {counted(most, 'slice')}" if group else "it runs on the CPU pool"
+        yield f"slices: '{run.slices}' is not possible: {there_are}; use 1" + (f" to {most}" if most > 1 else "")
+    if run.name is not None and not re.fullmatch(rf"[a-z]([a-z0-9-]{{0,{LONGEST_NAME - 2}}}[a-z0-9])?", run.name):
+        yield (
+            f"name: {quoted(run.name)} cannot name a run; use 1 to {LONGEST_NAME} lower-case letters, digits and "
+            "hyphens, the first a letter, no hyphen last"
+        )
+
+
+def _derived(run: Run) -> dict[str, str]:
+    """What the environment says, by ${NAME}; of a run without TPUs nothing about them."""
+    environment, recipe = run.environment, run.recipe
+    registry = environment.names.registry_url
+    images = {name: run.images.get(name, f"{registry}/{name}") for name in (recipe.name, *recipe.images)}
+    names = {
+        "NAME": run.name or recipe.name,
+        "NAMESPACE": run.team.name,
+        "QUEUE": LOCAL_QUEUE,
+        "PRIORITY": run.team.priority or DEFAULT_PRIORITY,
+        "SERVICE_ACCOUNT": TEAM_ACCOUNT,
+        "BUCKET": environment.names.bucket(run.team.name),
+        "IMAGE": images[recipe.name],
+        "POOL_GROUP_LABEL": POOL_GROUP_LABEL,
+        "POOL_GROUP": run.group.name if run.group else CPU_GROUP,
+        "PROJECT_ID": environment.settings.project_id,
+        "REGION": environment.settings.region,
+        "TENSORBOARD_REGION": environment.settings.tensorboard_region,
+        "TENSORBOARD": environment.names.tensorboard,
+    }
+    names |= {f"IMAGE_{name.upper().replace('-', '_')}": images[name] for name in recipe.images}
+    if run.group is None:
+        return names
+    slice_ = run.group.slice
+    return names | {
+        "TPU_TYPE": slice_.tpu_type,
+        "ACCELERATOR": slice_.accelerator,
+        "TOPOLOGY": slice_.topology,
+        "HOSTS": str(slice_.hosts),
+        "CHIPS_PER_HOST": str(slice_.chips_per_host),
+        "CHIPS": str(slice_.chips),
+        "DEVICES": str(mesh.devices(slice_)),
+        "SLICES": str(run.slices),
+        "GROUP_SLICES": str(run.group.slices),
+    }
+
+
+def _meant_key(key: str, recipe: Recipe) -> str:
+    keys = [*recipe.keys, *([PRESET] if recipe.presets else [])]
+    return meant(key, keys) if keys else "; it has none"
 
 
 def _unknown(text: str, names: Mapping[str, str]) -> Iterator[str]:
@@ -111,29 +272,21 @@ def _unknown(text: str, names: Mapping[str, str]) -> Iterator[str]:
 
 
 def _filled(text: str, names: Mapping[str, str]) -> str:
-    return _NAME.sub(lambda match: match[0][1:] if match[1] else names.get(match[2], ""), text)
+    def value(match: re.Match[str]) -> str:
+        if match[1]:
+            return match[0][1:]
+        line = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
+        indent = len(line) - len(line.lstrip(" "))
+        return names.get(match[2], "").replace("\n", "\n" + " " * (indent + 2))
+
+    return _NAME.sub(value, text)
 
 
-def _shown(template: Path, workloads: Path) -> str:
-    return printable(str(template.relative_to(workloads.parent)))
+def _flow_list(words: Iterable[str]) -> str:
+    """A YAML list of a word a line; `_filled` indents the lines."""
+    quoted_words = [json.dumps(word, ensure_ascii=False) for word in words]
+    return "[]" if not quoted_words else "[\n" + ",\n".join(quoted_words) + "]"
 
 
-def _names(environment: Environment, team: Team, group: PoolGroup, workload: str) -> dict[str, str]:
-    slice_ = group.slice
-    return {
-        "NAMESPACE": team.name,
-        "QUEUE": LOCAL_QUEUE,
-        "PRIORITY": team.priority or DEFAULT_PRIORITY,
-        "SERVICE_ACCOUNT": TEAM_ACCOUNT,
-        "BUCKET": environment.names.bucket(team.name),
-        "IMAGE": f"{environment.names.registry_url}/{workload}",
-        "POOL_GROUP_LABEL": POOL_GROUP_LABEL,
-        "POOL_GROUP": group.name,
-        "TPU_TYPE": slice_.tpu_type,
-        "ACCELERATOR": slice_.accelerator,
-        "TOPOLOGY": slice_.topology,
-        "HOSTS": str(slice_.hosts),
-        "CHIPS_PER_HOST": str(slice_.chips_per_host),
-        "CHIPS": str(slice_.chips),
-        "SLICES": str(group.slices),
-    }
+def _shown(recipe: Recipe, file: str) -> str:
+    return str(Path(recipe.folder.parent.name, recipe.name, file))

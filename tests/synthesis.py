@@ -11,6 +11,7 @@ import yaml
 
 import environment
 from environment import Environment
+from manifests.recipes import KUSTOMIZATION
 from manifests.render import render
 from manifests.written_files import write_files
 from stacks import app
@@ -54,7 +55,7 @@ class Synthesis:
         return _text(self.folder(case), stack)
 
     def manifests(self, case: str) -> dict[Path, str]:
-        """Rendered manifests by their path under `manifests`."""
+        """Rendered manifests, and the kustomizations that list them, by their path under `manifests`."""
         root = self.folder(case) / "manifests"
         return {path.relative_to(root): path.read_text(encoding="utf-8") for path in sorted(root.rglob("*.yaml"))}
 
@@ -69,7 +70,8 @@ class Synthesis:
             for stack in stacks_of(case)
             for resource in self.resources(case, stack, "kubernetes_manifest").values()
         ]
-        return objects + [item for text in self.manifests(case).values() for item in yaml.safe_load_all(text)]
+        texts = (text for path, text in self.manifests(case).items() if path.name != KUSTOMIZATION)
+        return objects + [item for text in texts for item in yaml.safe_load_all(text)]
 
     def _synthesize(self, case: str) -> Path:
         return synthesize(self.environment(case), self._folder / case)

@@ -168,9 +168,9 @@ def test_the_layout_names_what_exists_and_every_package() -> None:
 def test_the_check_that_is_shown_prints_that(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = render(environment.load(DEFAULT, {}))["tpu-training/tpu/hello-tpu.yaml"]
+    text = render(environment.load(DEFAULT, {}))["tpu-training/tpu/hello-tpu/jobset.yaml"]
     for before, after in (
-        ("generateName: hello-tpu-", "name: my-job"),
+        ("name: hello-tpu\n  namespace", "name: my-job\n  namespace"),
         ("replicas: 1", "replicas: 3"),
         ('gke-tpu-topology: "4x4"', 'gke-tpu-topology: "4x8"'),
         ('google.com/tpu: "4"', 'google.com/tpu: "8"'),

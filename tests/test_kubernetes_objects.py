@@ -45,9 +45,9 @@ def test_hello_tpu_fills_a_slice_and_only_the_tpu_job_is_exclusive(case: str, sy
     environment = synthesis.environment(case)
     for team, group in ((team, group) for team in environment.teams for group in environment.groups):
         if group.name not in team.pools:
-            assert Path(team.name) / group.name / "hello-tpu.yaml" not in synthesis.manifests(case)
+            assert Path(team.name) / group.name / "hello-tpu" / "jobset.yaml" not in synthesis.manifests(case)
             continue
-        job_set = yaml.safe_load(synthesis.manifests(case)[Path(team.name) / group.name / "hello-tpu.yaml"])
+        job_set = yaml.safe_load(synthesis.manifests(case)[Path(team.name) / group.name / "hello-tpu" / "jobset.yaml"])
         assert job_set["metadata"]["namespace"] == team.name
         assert job_set["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] == (team.priority or "medium")
         assert "annotations" not in job_set["metadata"]

@@ -12,7 +12,7 @@ import pytest
 
 import main
 from environment import project
-from manifests.render import BadManifest
+from manifests.recipes import BadManifest
 from tests.synthesis import ROOT, STACKS
 from tpuenv.failure import WrongArgument
 from tpuenv.terraform import stacks

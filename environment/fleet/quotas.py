@@ -84,10 +84,20 @@ def quota_warnings(fleet: Fleet) -> Iterator[Problem]:
         )
 
 
+def most_slices(team: Team, teams: Sequence[Team], slices: Mapping[str, int]) -> int:
+    """The most slices of a group that a team can have at once: its own, and those that others lend. 0 of a group that
+    it may not use.
+    """
+    if team.name not in slices:
+        return 0
+    others = [other for other in teams if other.name in slices and other.name != team.name]
+    lent = sum(lendable(other, slices[other.name]) for other in others)
+    return slices[team.name] + (lent if team.borrowing_limit is None else min(lent, team.borrowing_limit))
+
+
 def can_have_one(team: Team, teams: Sequence[Team], slices: Mapping[str, int]) -> bool:
     """Whether a team can ever have a slice of a group: one of its own, or one that another lends."""
-    lent = any(lendable(other, slices[other.name]) for other in teams if other.name in slices)
-    return slices[team.name] > 0 or (lent and team.borrowing_limit != 0)
+    return most_slices(team, teams, slices) > 0
 
 
 def lendable(team: Team, slices: int) -> int:

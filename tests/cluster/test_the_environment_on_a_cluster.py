@@ -42,8 +42,10 @@ class Deployed:
         """One slice's job of every team."""
         jobs = []
         for team in self.teams:
-            path = sorted((self.output / "manifests" / team).rglob("hello-tpu.yaml"))[0]
-            jobs.append(self.api.create(yaml.safe_load(path.read_text(encoding="utf-8"))))
+            path = sorted((self.output / "manifests" / team).rglob("hello-tpu/jobset.yaml"))[0]
+            job_set = yaml.safe_load(path.read_text(encoding="utf-8"))
+            job_set["metadata"]["generateName"] = f"{job_set['metadata'].pop('name')}-"
+            jobs.append(self.api.create(job_set))
         return jobs
 
     def admitted(self, job: Object) -> bool:
@@ -170,7 +172,7 @@ def test_a_ready_manifest_is_admitted_in_the_queue_of_its_team(deployed: Deploye
 
 def test_a_job_that_names_no_queue_is_in_the_default_one(deployed: Deployed) -> None:
     manifest = yaml.safe_load(
-        sorted((deployed.output / "manifests" / "research").rglob("hello-tpu.yaml"))[0].read_text()
+        sorted((deployed.output / "manifests" / "research").rglob("hello-tpu/jobset.yaml"))[0].read_text()
     )
     del manifest["metadata"]["labels"]
     job = deployed.api.create(manifest)

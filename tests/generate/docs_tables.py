@@ -29,7 +29,7 @@ Deploy: cdktf deploy '*'
 {added}
 ...
 Submit every workload for every team
-  hello-tpu.yaml on pool group tpu
+  hello-tpu/jobset.yaml on pool group tpu
     tpu-training: admitted: slice, 4 pods, on node pool tpu-0 in us-east5-b (4
       hosts x 4 chips)
 ```"""

@@ -104,8 +104,15 @@ def api_of(fake: FakeCloud) -> Api:
 
 def submit(api: Api, output: Path) -> None:
     """hello-tpu of every team, for every pool group that it may use."""
-    for path in sorted((output / "manifests").rglob("hello-tpu.yaml")):
-        api.create(yaml.safe_load(path.read_text(encoding="utf-8")))
+    for path in sorted((output / "manifests").rglob("hello-tpu/jobset.yaml")):
+        api.create(of_any_name(path))
+
+
+def of_any_name(path: Path) -> dict[str, Any]:
+    """The object of a manifest, to be created any number of times: the API server completes its name."""
+    manifest: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    manifest["metadata"]["generateName"] = f"{manifest['metadata'].pop('name')}-"
+    return manifest
 
 
 def workloads(api: Api, *teams: str) -> list[dict[str, Any]]:

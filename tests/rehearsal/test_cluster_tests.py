@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from rehearsal.google.network import CLUSTER
 from rehearsal.kubernetes.server import PREFIX
@@ -14,10 +13,11 @@ from tests.cluster.api import ApiServer, Object, Refused
 from tests.cluster.ground import CannotUse, can_run_pods, reached, refuse_a_cluster_in_use, what_is_ours
 from tests.cluster.lab import CONTROLLERS, for_a_lab, releases_of_local_charts
 from tests.cluster.outcome import ADMITTED, PENDING, REFUSED, Outcome, outcome_of, submitted
+from tests.rehearsal.deployed import of_any_name
 from tests.rehearsal.fake import FakeCloud
 from tests.synthesis import Synthesis
 
-MANIFEST = Path("tpu-training") / "tpu" / "hello-tpu.yaml"
+MANIFEST = Path("tpu-training") / "tpu" / "hello-tpu" / "jobset.yaml"
 
 
 @pytest.fixture
@@ -29,8 +29,7 @@ def api(deployed: FakeCloud) -> Iterator[ApiServer]:
 
 @pytest.fixture
 def hello(synthesis: Synthesis) -> Object:
-    manifest: Object = yaml.safe_load((synthesis.folder("default") / "manifests" / MANIFEST).read_text())
-    return manifest
+    return of_any_name(synthesis.folder("default") / "manifests" / MANIFEST)
 
 
 def test_a_cluster_that_holds_an_environment_is_refused_and_says_what_is_there(api: ApiServer) -> None:

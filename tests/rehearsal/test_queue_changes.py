@@ -19,7 +19,7 @@ from rehearsal.google.network import CLUSTER
 from rehearsal.kubernetes.api import Api
 from rehearsal.world import ROOT
 from tests.rehearsal.conftest import FLEET
-from tests.rehearsal.deployed import admitted, workloads
+from tests.rehearsal.deployed import admitted, of_any_name, workloads
 from tests.rehearsal.ground import Ground, ground_of
 from tests.synthesis import HERE
 
@@ -81,8 +81,8 @@ def queues_before(ground: Ground) -> str:
 
 def submit_as_before(api: Api, ground: Ground) -> None:
     """hello-tpu of every team, for every pool group, with the toleration that the old queues asked for."""
-    for path in sorted((ground.world.output / "manifests").rglob("*.yaml")):
-        job_set = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for path in sorted((ground.world.output / "manifests").rglob("hello-tpu/jobset.yaml")):
+        job_set = of_any_name(path)
         pod = job_set["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
         pod["tolerations"] = [{"key": "google.com/tpu", "operator": "Exists"}]
         api.create(job_set)
@@ -128,7 +128,9 @@ def test_a_pool_group_that_is_removed_or_renamed_takes_no_job_of_another_along(t
         ground.deploy()
         api = api_of(ground)
         for team in ("research", "serving"):
-            api.create(yaml.safe_load((ground.world.output / f"manifests/{team}/steady/hello-tpu.yaml").read_text()))
+            api.create(
+                yaml.safe_load((ground.world.output / f"manifests/{team}/steady/hello-tpu/jobset.yaml").read_text())
+            )
         running = admitted(api)
         assert len(running) == 2
         write(fleet.format(f"quick: {queued}"), folder)

@@ -175,7 +175,7 @@ def test_no_two_teams_jobs_are_on_the_same_hosts(
     pools = {
         group: re.findall(r"on node pool (\S+) in", text)
         for workload, group, text in zip(parts[::3], parts[1::3], parts[2::3], strict=True)
-        if workload == "hello-tpu.yaml"
+        if workload == "hello-tpu/jobset.yaml"
     }
     assert pools == {
         "pretrain": ["pretrain-0"],
@@ -199,8 +199,10 @@ def test_a_team_whose_queue_is_on_hold_is_a_problem_and_the_others_have_their_ve
     shown = shown_of(fleet, synthesis.environment(FLEET))
     shown._submit()
     held = "is not admitted: waits: ClusterQueue serving is stopped (Hold): "
-    starts = [problem.partition("nothing starts")[0] for problem in shown.problems if "hello-tpu.yaml" in problem]
-    assert starts == [f"serving: hello-tpu.yaml on {group} {held}" for group in ("dev", "serve")]
+    starts = [
+        problem.partition("nothing starts")[0] for problem in shown.problems if "hello-tpu/jobset.yaml" in problem
+    ]
+    assert starts == [f"serving: hello-tpu/jobset.yaml on {group} {held}" for group in ("dev", "serve")]
     printed = flat(capsys.readouterr().out)
     assert "research: admitted: " in printed and "students: admitted: " in printed
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from environment import Environment
-from manifests.render import WORKLOADS, render
+from manifests.recipes import FOLDER, all_recipes
+from manifests.render import render
 from manifests.written_files import write_files
+from tests.recipe_folders import recipes_with
 from tests.rehearsal.conftest import FLEET
 from tests.rehearsal.deployed import world_of
 from tests.rehearsal.fake import FakeCloud
@@ -25,16 +25,12 @@ data: {hosts: "${HOSTS}"}
 
 
 def submitted(fake: FakeCloud, environment: Environment, **files: str) -> Parts:
-    """The part of a rehearsal, with a workload `serve` of these files beside those of the project."""
-    workloads = fake.folder / "workloads"
-    shutil.copytree(WORKLOADS / "hello-tpu", workloads / "hello-tpu")
-    (workloads / "serve").mkdir()
-    for name, text in files.items():
-        (workloads / "serve" / f"{name}.yaml").write_text(text, encoding="utf-8")
+    """The part of a rehearsal, with a recipe `serve` of these files beside hello-tpu."""
+    recipes = all_recipes(recipes_with(fake.folder / "recipes", "serve", **files))
     world = world_of(environment, fake.folder)
     world._announced = {"address": fake.place.address}
     world.output.unlink(missing_ok=True)
-    write_files(world.output / "manifests", render(environment, workloads=workloads))
+    write_files(world.output / "manifests", render(environment, recipes))
     parts = Parts(world, environment)
     (cluster,) = fake.cloud.find("google_container_cluster")
     submit_workloads(parts, cluster.name)
@@ -45,9 +41,10 @@ def submitted(fake: FakeCloud, environment: Environment, **files: str) -> Parts:
 def job() -> str:
     """hello-tpu's manifest, under a name of its own."""
     return (
-        (WORKLOADS / "hello-tpu" / "jobset.yaml")
+        (FOLDER / "hello-tpu" / "jobset.yaml")
         .read_text(encoding="utf-8")
-        .replace("generateName: hello-tpu-", "name: serve")
+        .replace("name: ${NAME}", "name: serve")
+        .replace("${MAX_RESTARTS}", "1")
     )
 
 
@@ -64,7 +61,7 @@ def test_every_manifest_of_a_workload_is_submitted_and_named(
     assert parts.problems == []
     assert printed == flat(
         f"""
-        hello-tpu.yaml on pool group tpu tpu-training: {admitted}
+        hello-tpu/jobset.yaml on pool group tpu tpu-training: {admitted}
         serve/other.yaml on pool group tpu tpu-training: {admitted}
         serve/server.yaml on pool group tpu tpu-training: created: ConfigMap serve {admitted}
         """
@@ -79,8 +76,8 @@ def test_of_a_fleet_every_team_and_group_has_its_turn(fleet: FakeCloud, synthesi
     ("change", "words"),
     [
         (("${TOPOLOGY}", "8x8"), "never: selects cloud.google.com/gke-tpu-topology: 8x8; use 4x4"),
-        (("replicas: 1", "replicas: 9"), "never: "),
-        (("replicas: 1", "replcas: 1"), "refused: "),
+        (("replicas: ${SLICES}", "replicas: 9"), "never: "),
+        (("replicas: ${SLICES}", "replcas: 1"), "refused: "),
         (("kind: JobSet", "kind: JobSt"), 'refused: no matches for kind "JobSt" in version'),
         (('  namespace: "${NAMESPACE}"\n', ""), "refused: it names no namespace; write namespace: ${NAMESPACE}"),
         (("failurePolicy:", "failurePolicy: {"), "is not YAML, line"),

@@ -9,6 +9,7 @@ from typing import Any
 
 from environment import Environment, PoolGroup
 from environment.fleet.quotas import can_have_one, slices_of_teams
+from manifests.recipes import KUSTOMIZATION
 from tpuenv.jobs.manifests import documents
 from tpuenv.rehearsals.parts import Parts
 
@@ -56,7 +57,8 @@ def submit_workloads(parts: Parts, cluster: str) -> None:
 def _rounds(environment: Environment, root: Path) -> Iterator[_Round]:
     groups, teams = environment.groups, environment.teams
     shared = slices_of_teams(groups, teams)
-    rendered = {path.relative_to(root) for suffix in ("yaml", "yml") for path in root.rglob(f"*.{suffix}")}
+    files = (path.relative_to(root) for suffix in ("yaml", "yml") for path in root.rglob(f"*.{suffix}"))
+    rendered = {path for path in files if path.name != KUSTOMIZATION}
     for manifest in sorted({Path(*path.parts[2:]) for path in rendered}):
         for group in groups:
             users = [team for team in teams if Path(team.name, group.name, manifest) in rendered]

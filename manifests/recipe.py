@@ -1,0 +1,47 @@
+"""A recipe: its manifests with ${NAMES}, and the keys that --set takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from manifests.mesh import Mesh
+from manifests.parameters import Parameter, text_value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """One folder. `manifests` are the texts of its YAML files, with ${NAMES}, by file name in their order."""
+
+    name: str
+    folder: Path
+    manifests: Mapping[str, str]
+    summary: str = ""
+    tpu: bool = True
+    images: tuple[str, ...] = ()
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    arguments: Mapping[str, Parameter] = field(default_factory=dict)
+    more_arguments: tuple[str, ...] = ()
+    mesh: Mesh = field(default_factory=Mesh)
+    presets: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    preset: str | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Everything that --set takes, but `preset`."""
+        return (*self.parameters, *self.arguments, *self.mesh.keys, *self.more_arguments)
+
+    @property
+    def required(self) -> dict[str, str]:
+        """The keys that have no default and must be set, with an example of each."""
+        both = {**self.parameters, **self.arguments}
+        return {key: parameter.example or "" for key, parameter in both.items() if parameter.required}
+
+    def value(self, key: str, text: str) -> str:
+        """The value of one of the keys, as it is filled in; of a mesh it is as written.
+
+        Raises ValueError, as Parameter.value.
+        """
+        parameter = self.parameters.get(key) or self.arguments.get(key)
+        return parameter.value(text) if parameter else text_value(text)

@@ -1,0 +1,304 @@
+"""How the manifests of a run are rendered, and what synthesis makes of every recipe."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+import environment
+from admission import Verdict
+from environment import Environment
+from environment.fleet.quotas import most_slices, slices_of_teams
+from environment.settings.model import MOST_SLICES
+from environment.tpu import slice_for, tpu_types
+from environment.tpu_catalogue import GENERATIONS
+from manifests.parameters import Parameter
+from manifests.recipes import FOLDER, KUSTOMIZATION, BadManifest, Recipe, UnknownRecipe, all_recipes, recipe_named
+from manifests.render import LONGEST_NAME, Run, arguments, render, rendered, unique_name
+from tests.crd_schemas import errors_of
+from tests.recipe_folders import recipes_with
+from tests.synthesis import CASES, HERE, Synthesis
+from tpuenv.jobs.check import answers
+from tpuenv.jobs.manifests import Document
+
+RECIPES = all_recipes()
+EVERY_RECIPE = pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
+DEFAULT = environment.load(HERE / "cases" / "default.env", {})
+
+
+def run_of(recipe: Recipe, **fields: Any) -> Run:
+    """A run of the recipe in the default environment, with an example of each key that must be set."""
+    group = DEFAULT.groups[0] if recipe.tpu else None
+    settings = {**recipe.required, **fields.pop("settings", {})}
+    return Run(recipe=recipe, environment=DEFAULT, team=DEFAULT.teams[0], group=group, settings=settings, **fields)
+
+
+def runs(environment_: Environment, recipe: Recipe) -> Iterator[tuple[Run, bool]]:
+    """Of every team, for every pool group that it may use, on one slice and on the most that it can have.
+
+    With each run, whether the team can ever have that many slices.
+    """
+    shared = slices_of_teams(environment_.groups, environment_.teams)
+    for team in environment_.teams:
+        run = Run(recipe=recipe, environment=environment_, team=team, settings=recipe.required)
+        if not recipe.tpu:
+            yield run, True
+        for group in environment_.groups if recipe.tpu else ():
+            most = most_slices(team, environment_.teams, shared[group.name])
+            for slices in sorted({1, max(1, most)}) if group.name in team.pools else ():
+                yield dataclasses.replace(run, group=group, slices=slices), slices <= most
+
+
+def objects(texts: dict[str, str]) -> list[dict[str, Any]]:
+    return [item for text in texts.values() for item in yaml.safe_load_all(text)]
+
+
+def documents_of(run: Run) -> list[Document]:
+    made = objects(rendered(run))
+    return [Document(file="run.yaml", number=number, value=item) for number, item in enumerate(made, start=1)]
+
+
+def new_recipe(folder: Path, parameters: str, manifest: str = "a: 1\n") -> Recipe:
+    """A recipe with this parameters.yaml and one manifest."""
+    return recipe_named("serve", recipes_with(folder, "serve", server=manifest, parameters=parameters))
+
+
+@pytest.mark.parametrize("namespace", ["0", "null", "true", "1e3"])
+def test_a_name_that_yaml_reads_as_something_else_stays_a_name(namespace: str) -> None:
+    loaded = environment.load(HERE / "cases" / "default.env", {"NAMESPACE": namespace})
+    for path, text in render(loaded).items():
+        for document in yaml.safe_load_all(text) if not path.endswith(KUSTOMIZATION) else ():
+            assert document["metadata"]["namespace"] == namespace
+
+
+def test_no_name_is_left_to_fill_in() -> None:
+    assert not any("${" in text for text in render(DEFAULT).values())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_recipe_is_a_kustomize_base_for_every_team_and_group_that_it_may_use(
+    case: str, synthesis: Synthesis
+) -> None:
+    configured, written = synthesis.environment(case), synthesis.manifests(case)
+    bases = {
+        Path(team.name, group, recipe.name): recipe
+        for team in configured.teams
+        for recipe in RECIPES
+        if not recipe.required
+        for group in (team.pools if recipe.tpu else ("cpu",))
+    }
+    assert {path.parent for path in written} == {*bases}
+    for folder, recipe in bases.items():
+        files = {path.name: text for path, text in written.items() if path.parent == folder}
+        kustomization = yaml.safe_load(files.pop(KUSTOMIZATION))
+        assert kustomization == {
+            "apiVersion": "kustomize.config.k8s.io/v1beta1",
+            "kind": "Kustomization",
+            "resources": [*files],
+        }
+        made = objects(files)
+        names = [(item["kind"], item["metadata"]["name"]) for item in made]
+        assert len({*names}) == len(names) > 0, "Kustomize takes each object once"
+        assert {item["metadata"]["namespace"] for item in made} == {folder.parts[0]}
+        assert all(name.startswith(recipe.name) for _, name in names), "a suffix renames all of a run"
+
+
+@pytest.mark.parametrize("case", CASES)
+@EVERY_RECIPE
+def test_every_run_is_valid_to_the_last_key_and_admitted(recipe: Recipe, case: str, synthesis: Synthesis) -> None:
+    for run, possible in runs(synthesis.environment(case), recipe):
+        made = objects(rendered(run))
+        assert [error for item in made for error in errors_of(item)] == []
+        for answer in answers(run.environment, documents_of(run), ""):
+            assert answer.problem == ""
+            if answer.explanation and possible:
+                good = (Verdict.ADMITTED, Verdict.WAITS)
+                assert answer.explanation.verdict in good, "\n".join(answer.explanation.lines())
+
+
+def test_the_answer_is_never_where_a_team_asks_for_more_than_it_can_have(synthesis: Synthesis) -> None:
+    configured = synthesis.environment("three-teams-four-groups")
+    impossible = [run for run, possible in runs(configured, recipe_named("hello-tpu")) if not possible]
+    for run in impossible:
+        explanations = [answer.explanation for answer in answers(configured, documents_of(run), "")]
+        assert [explanation and explanation.verdict for explanation in explanations] == [Verdict.NEVER]
+
+
+def test_a_run_without_a_name_has_its_recipes_and_one_with_a_name_that() -> None:
+    (job_set,) = objects(rendered(run_of(recipe_named("hello-tpu"))))
+    (named,) = objects(rendered(run_of(recipe_named("hello-tpu"), name="mine")))
+    assert (job_set["metadata"].pop("name"), named["metadata"].pop("name")) == ("hello-tpu", "mine")
+    assert job_set == named, "everything else of a run's name is derived in the cluster"
+
+
+@given(st.data())
+def test_names_are_unique_and_fit_with_every_ending_on_the_largest_slices(data: st.DataObject) -> None:
+    """Jobs are called {run}-{replicated job}-{slice}, pods add -{host}-{5 random characters}; 63 characters at most.
+
+    https://github.com/kubernetes-sigs/jobset/blob/main/pkg/util/placement/placement.go
+    """
+    recipe = data.draw(st.sampled_from(RECIPES))
+    short = dataclasses.replace(recipe, name="x" * data.draw(st.integers(1, 33)))
+    assert unique_name(short) != unique_name(short)
+    tpu_type = data.draw(st.sampled_from([name for generation in GENERATIONS for name in tpu_types(generation)]))
+    group = dataclasses.replace(DEFAULT.groups[0], name="g" * 38, slice=slice_for(tpu_type), slices=MOST_SLICES)
+    team = dataclasses.replace(DEFAULT.teams[0], name="t" * 63, pools=(group.name,))
+    run = Run(
+        recipe=recipe,
+        environment=DEFAULT,
+        team=team,
+        group=group if recipe.tpu else None,
+        slices=MOST_SLICES if recipe.tpu else 1,
+        name=data.draw(st.sampled_from([unique_name(short), "n" * LONGEST_NAME])),
+        settings=recipe.required,
+    )
+    for item in objects(rendered(run)):
+        assert len(item["metadata"]["name"]) <= 63, "also that of the headless Service"
+        for job in item["spec"].get("replicatedJobs", []) if item["kind"] == "JobSet" else ():
+            hosts = job["template"]["spec"].get("parallelism", 1)
+            longest = f"{item['metadata']['name']}-{job['name']}-{job.get('replicas', 1) - 1}-{hosts - 1}-abcde"
+            assert len(longest) <= 63, longest
+
+
+@pytest.mark.parametrize("name", ["", "A", "-a", "a-", "1a", "a.b", "a" * (LONGEST_NAME + 1), "ä"])
+def test_a_name_that_kubernetes_would_refuse_is_refused(name: str) -> None:
+    with pytest.raises(BadManifest, match=r"^name: '.*' cannot name a run; use 1 to 40 "):
+        rendered(run_of(recipe_named("hello-tpu"), name=name))
+
+
+def test_the_words_of_the_program_are_those_in_the_manifest() -> None:
+    run = run_of(recipe_named("hello-tpu"), slices=2, settings={"steps": "3", "ici_model": "4"})
+    (job_set,) = objects(rendered(run))
+    (container,) = job_set["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == arguments(run)
+    assert {"steps=3", "ici_data=4", "ici_model=4", "dcn_data=2"} <= {*container["args"]}
+    assert job_set["spec"]["replicatedJobs"][0]["replicas"] == 2
+
+
+def test_what_is_set_wins_over_the_preset_and_that_over_the_default(tmp_path: Path) -> None:
+    recipe = new_recipe(
+        tmp_path,
+        """
+        parameters: {restarts: {default: 1, kind: count, help: a}}
+        arguments:
+          a: {default: 1, kind: count, help: a}
+          b: {default: 1, kind: count, help: a}
+          c: {kind: text, help: a}
+        presets: {large: {a: 2, b: 2, restarts: 2}, small: {}}
+        preset: large
+        """,
+        "restarts: ${RESTARTS}\nargs: ${ARGUMENTS}\n",
+    )
+    run = run_of(recipe, settings={"b": "3"})
+    assert objects(rendered(run)) == [{"restarts": 2, "args": ["a=2", "b=3"]}]
+    assert arguments(dataclasses.replace(run, settings={"preset": "small", "c": "x"})) == ["a=1", "b=1", "c=x"]
+
+
+@given(st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Zs")), max_size=40))
+def test_any_text_that_is_set_arrives_as_it_is(text: str) -> None:
+    if not text.isprintable():
+        return
+    texts = {"a.yaml": 'a: "${A}" # ${A}\nb:\n- args: ${ARGUMENTS}\n  c: 1\n'}
+    key = Parameter(kind="text", help="a")
+    recipe = Recipe(name="a", folder=FOLDER / "a", manifests=texts, parameters={"a": key}, arguments={"b": key})
+    run = run_of(recipe, settings={"a": text.replace("${", "$${"), "b": text.replace("${", "$${")})
+    assert objects(rendered(run)) == [{"a": text, "b": [{"args": [f"b={text}"], "c": 1}]}]
+
+
+def test_a_default_names_what_is_derived(tmp_path: Path) -> None:
+    recipe = new_recipe(tmp_path, 'arguments: {to: {default: "gs://${BUCKET}/${NAME}", kind: text, help: a}}')
+    assert arguments(run_of(recipe, name="mine")) == ["to=gs://my-project-tpu-tpu-training/mine"]
+
+
+def test_an_image_is_the_registrys_or_the_one_that_the_run_names(tmp_path: Path) -> None:
+    recipe = new_recipe(tmp_path, "images: [hello-tpu]", "a: ${IMAGE}\nb: ${IMAGE_HELLO_TPU}\n")
+    registry = "us-east5-docker.pkg.dev/my-project/tpu-images"
+    assert objects(rendered(run_of(recipe))) == [{"a": f"{registry}/serve", "b": f"{registry}/hello-tpu"}]
+    (pinned,) = objects(rendered(run_of(recipe, images={"hello-tpu": "a@sha256:b"})))
+    assert pinned == {"a": f"{registry}/serve", "b": "a@sha256:b"}
+
+
+def test_a_recipe_of_the_cpu_pool_is_rendered_once_a_team_and_knows_no_tpus(tmp_path: Path) -> None:
+    recipe = new_recipe(tmp_path, "tpu: false", "a: ${POOL_GROUP}\n")
+    assert render(DEFAULT, [recipe])["tpu-training/cpu/serve/server.yaml"] == "a: cpu\n"
+    wrong = dataclasses.replace(recipe, manifests={"server.yaml": "a: ${HOSTS}\n"})
+    with pytest.raises(BadManifest, match=r"serve/server\.yaml:1: \$\{HOSTS\} is not a name that is filled in"):
+        render(DEFAULT, [wrong])
+    with pytest.raises(BadManifest, match=r"^recipe serve runs on the CPU pool; name no pool group, not 'tpu'$"):
+        rendered(dataclasses.replace(run_of(recipe), group=DEFAULT.groups[0]))
+
+
+def test_a_recipe_with_keys_that_must_be_set_is_not_rendered_without_them(tmp_path: Path) -> None:
+    recipe = new_recipe(
+        tmp_path,
+        'parameters: {source: {required: true, example: "gs://a/b", kind: text, help: a}}',
+        'a: "${SOURCE}"\n',
+    )
+    assert render(DEFAULT, [recipe]) == {}
+    with pytest.raises(BadManifest, match=r"^source: has no default; set it, such as source=gs://a/b$"):
+        rendered(dataclasses.replace(run_of(recipe), settings={}))
+    assert rendered(run_of(recipe, settings={"source": "gs://c"})) == {"server.yaml": 'a: "gs://c"\n'}
+
+
+def test_every_mistake_of_a_run_is_named_at_once_with_what_to_do() -> None:
+    settings = {"stps": "3", "size": "large", "ici_model": "3", "dcn_data": "two", "preset": "big"}
+    with pytest.raises(BadManifest) as bad:
+        arguments(run_of(recipe_named("hello-tpu"), settings=settings))
+    assert str(bad.value).splitlines() == [
+        "preset: there is no preset 'big'; recipe hello-tpu has no presets",
+        "stps: is not a key of recipe hello-tpu; did you mean 'steps'?",
+        "size: 'large' is not a whole number from 0; write one such as 100",
+        "ici_model=3 does not divide the 16 chips of a v6e-16 slice; use 1, 2, 4, 8 or 16",
+        "dcn_data: 'two' is not a whole number from 1, or -1 for what is left of the 1 slice of this run; write one",
+    ]
+
+
+def test_a_run_that_cannot_be_says_what_there_is() -> None:
+    recipe, other = recipe_named("hello-tpu"), dataclasses.replace(DEFAULT.groups[0], name="other")
+    with pytest.raises(BadManifest, match=r"^slices: '3' is not possible: pool group tpu has 2 slices; use 1 to 2$"):
+        rendered(run_of(recipe, slices=3))
+    with pytest.raises(BadManifest, match=r"^recipe hello-tpu runs on TPUs; name one of the pool groups tpu$"):
+        rendered(dataclasses.replace(run_of(recipe), group=None))
+    with pytest.raises(BadManifest, match=r"^team tpu-training may not use pool group 'other'; it may use tpu$"):
+        rendered(dataclasses.replace(run_of(recipe), group=other))
+
+
+def test_a_recipe_that_does_not_exist_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UnknownRecipe, match=r"^there is no recipe 'helo-tpu'; did you mean 'hello-tpu'\?$"):
+        recipe_named("helo-tpu")
+
+
+def test_a_name_that_does_not_exist_is_an_error_with_its_place(tmp_path: Path) -> None:
+    folder = recipes_with(tmp_path, "serve", server="a: ${HOST}\nb: ${HOME}\n", client="a: ${}\nb: ${NOT CLOSED\n")
+    with pytest.raises(BadManifest) as error:
+        render(DEFAULT, all_recipes(folder))
+    first, second, third, fourth = str(error.value).splitlines()
+    assert first.startswith("manifests/serve/client.yaml:1: ${} is not a name that is filled in; ")
+    assert second.startswith("manifests/serve/client.yaml:2: ${NOT CLOSED is not a name")
+    assert third.startswith(
+        "manifests/serve/server.yaml:1: ${HOST} is not a name that is filled in; did you mean ${HOSTS}?"
+    )
+    assert fourth.startswith("manifests/serve/server.yaml:2: ${HOME} is not a name")
+    assert all(" ACCELERATOR, ARGUMENTS, BUCKET, CHIPS, " in line for line in (first, second, third, fourth))
+    assert fourth.endswith("; write $${HOME} where the manifest itself needs that text")
+
+
+def test_what_is_no_name_stays(tmp_path: Path) -> None:
+    recipe = new_recipe(tmp_path, "summary: a", "a: $${B} $(C) $D\n")
+    assert rendered(run_of(recipe)) == {"server.yaml": "a: ${B} $(C) $D\n"}
+
+
+def test_many_mistakes_are_counted_and_long_names_shortened(tmp_path: Path) -> None:
+    names = "".join(f"a: ${{N{number}{'X' * 90}\a}}\n" for number in range(25))
+    with pytest.raises(BadManifest) as error:
+        render(DEFAULT, all_recipes(recipes_with(tmp_path, "serve", server=names)))
+    lines = str(error.value).splitlines()
+    assert (len(lines), lines[-1]) == (21, "and 5 more")
+    assert f"1: ${{N0{'X' * 53}... is not a name that is filled in; there are ACCELERATOR" in lines[0]
