@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +19,7 @@ from rehearsal.kubernetes import server
 from rehearsal.kubernetes.api import Api
 from rehearsal.kubernetes.controllers import explain
 from rehearsal.kubernetes.nodes import nodes
+from rehearsal.kubernetes.placement import placements
 from rehearsal.kubernetes.pulls import refused
 from rehearsal.kubernetes.resources import ALL
 from rehearsal.world import World
@@ -159,30 +159,14 @@ def _create(world: World, cluster: str, body: dict[str, Any]) -> Any:
 
 
 def _places(api: Api, job: Any) -> Iterator[tuple[dict[str, Any], list[str], int]]:
-    """Of each pod set of an admitted job (its Workload), the node pools that carry its flavors, and the pods left over.
-
-    Jobs take TPU hosts in the order of their admission, each pod a whole one. Pods tolerate what their flavors do, and
-    pods with chips TPU nodes: GKE gives them that.
-    """
-    flavors = {
-        item["metadata"]["name"]: item.get("spec", {}) for item in api.everything() if item["kind"] == "ResourceFlavor"
-    }
-    taken: Counter[str] = Counter()
-    for workload in [item for item in api.everything() if item["kind"] == "Workload"]:
-        for assignment in workload.get("status", {}).get("admission", {}).get("podSetAssignments", []):
-            given = [flavors[name] for name in assignment["flavors"].values()]
-            labels = {key: value for flavor in given for key, value in flavor.get("nodeLabels", {}).items()}
-            tolerated = {taint["key"] for flavor in given for taint in flavor.get("tolerations", [])}
-            tolerated |= {TPU} & assignment["flavors"].keys()
-            left, places = int(assignment["count"]), []
-            for node in nodes(api.cloud, api.cluster):
-                hosts = min(left, node.count - taken[node.pool])
-                if hosts > 0 and labels.items() <= node.labels.items() and tolerated.issuperset(node.taints):
-                    left -= hosts
-                    chips = f" x {counted(node.chips, 'chip')}" if node.chips else ""
-                    places.append(f"node pool {node.pool} in {node.zone} ({counted(hosts, 'host')}{chips})")
-                    taken[node.pool] += hosts if node.chips else 0
-            if left > 0:
-                places.append(f"no node: {counted(left, 'pod')}")
-            if workload["metadata"] == job["metadata"]:
-                yield assignment, places, left
+    """Of each pod set of an admitted job (its Workload), the node pools of its pods, and the pods left over."""
+    for placed in placements(api):
+        if placed.workload["metadata"] != job["metadata"]:
+            continue
+        places = []
+        for node, hosts in placed.hosts:
+            chips = f" x {counted(node.chips, 'chip')}" if node.chips else ""
+            places.append(f"node pool {node.pool} in {node.zone} ({counted(len(hosts), 'host')}{chips})")
+        if placed.without_node:
+            places.append(f"no node: {counted(placed.without_node, 'pod')}")
+        yield placed.assignment, places, placed.without_node

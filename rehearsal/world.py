@@ -24,6 +24,7 @@ from rehearsal.google.cloud_storage_api import BUCKET
 from rehearsal.google.locations import offer
 from rehearsal.google.permissions import TOKEN, token_of
 from rehearsal.google.project import create_project
+from rehearsal.kubernetes import server
 from rehearsal.terraform_program import find_terraform, write_scripts
 from rehearsal.work_folder import CannotStart, check_temporary_folder, empty, lock, usable
 
@@ -173,6 +174,8 @@ class World:
             "GOOGLE_ARTIFACT_REGISTRY_CUSTOM_ENDPOINT": f"{self.address}/v1/",
             "GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT": f"{self.address}/storage/v1/",
             "GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT": f"{self.address}/v1/",
+            "GOOGLE_CONTAINER_CUSTOM_ENDPOINT": f"{self.address}/v1/",
+            "TPUENV_CLUSTER_ENDPOINT": f"{self.address}{server.PREFIX}{{endpoint}}",
             "GOOGLE_VERTEX_AI_CUSTOM_ENDPOINT": f"{self.address}/v1/",
             "GOOGLE_OAUTH_ACCESS_TOKEN": TOKEN,
             "KUBECONFIG": str(home / "no-kubeconfig"),

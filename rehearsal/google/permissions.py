@@ -17,7 +17,7 @@ from rehearsal.cloud import Attributes, Cloud
 from rehearsal.google.conditions import BadCondition, holds
 from vocabulary.resource_types import facts_of, fill, is_described, missing_facts
 
-TOKEN = "rehearsal"  # of the project's administrator; with ":" and an email after it, of that service account
+TOKEN = "rehearsal"  # of the project's administrator; with ":" and an email after it, of that account
 ADMINISTRATOR = ""
 _ISSUED = "#"  # before the hour in which a token was issued, unless that is the first
 _CLOCK = "clock"
@@ -40,7 +40,7 @@ _BOUND_TO = (
 
 
 def account_of(token: str | None) -> str | None:
-    """The email of a service account, ADMINISTRATOR, or None for a token that is none here."""
+    """The email of a service account or a person, ADMINISTRATOR, or None for a token that is none here."""
     token = (token or "").partition(_ISSUED)[0]
     if token == TOKEN:
         return ADMINISTRATOR
@@ -80,7 +80,7 @@ def denied(
     if account == ADMINISTRATOR:
         return ""
     request = {"iam.googleapis.com/modifiedGrantsByRole": list(roles)} if roles else {}
-    for role, condition in _bindings(cloud, f"serviceAccount:{account}", resource, project):
+    for role, condition in _bindings(cloud, _member(account), resource, project):
         if not _has(cloud, role, permission):
             continue
         if not condition or holds(
@@ -138,6 +138,10 @@ def _bindings(cloud: Cloud, member: str, resource: str, project: str) -> Iterato
             target = str(item.attributes[attribute]).removeprefix("b/")
             if item.attributes["member"] == member and match.group(1) in (target, target.rpartition("/")[2]):
                 yield _binding(item.attributes)
+
+
+def _member(account: str) -> str:
+    return f"serviceAccount:{account}" if account.endswith(".gserviceaccount.com") else f"user:{account}"
 
 
 def _binding(attributes: Attributes) -> tuple[str, str]:

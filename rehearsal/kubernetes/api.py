@@ -7,9 +7,9 @@ import re
 import uuid
 from typing import Any
 
-from rehearsal.kubernetes import controllers, webhooks
+from rehearsal.kubernetes import controllers, pods, webhooks
 from rehearsal.kubernetes.objects import KIND, Object, Objects
-from rehearsal.kubernetes.resources import NAMESPACE, Resource
+from rehearsal.kubernetes.resources import NAMESPACE, POD, Resource
 from rehearsal.kubernetes.status import Status
 
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
@@ -23,6 +23,8 @@ class Api(Objects):
     def get(self, resource: Resource, namespace: str, name: str) -> Object:
         """One object, with its status as the controllers would have it; Status 404."""
         stored = self.cloud.get(KIND, self.key(resource, namespace, name))
+        if stored is None and resource is POD:
+            stored = next((pod for pod in pods.pods_of_jobs(self, namespace) if pod["metadata"]["name"] == name), None)
         if stored is None and resource is NAMESPACE and name in _INITIAL_NAMESPACES:
             stored = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "uid": name, "generation": 1}}
         if stored is None:
@@ -39,7 +41,12 @@ class Api(Objects):
     def all(self, resource: Resource, namespace: str = "") -> list[Object]:
         """All objects of a kind, or those in one namespace."""
         prefix = f"{self.cluster}|{resource.api_version}|{resource.kind}|" + (f"{namespace}|" if namespace else "")
-        return [controllers.with_status(self, item.attributes) for item in self.cloud.find(KIND, prefix=prefix)]
+        stored = [item.attributes for item in self.cloud.find(KIND, prefix=prefix)]
+        if resource is POD:
+            names = {(item["metadata"]["namespace"], item["metadata"]["name"]) for item in stored}
+            made = pods.pods_of_jobs(self, namespace)
+            stored += [pod for pod in made if (pod["metadata"]["namespace"], pod["metadata"]["name"]) not in names]
+        return [controllers.with_status(self, item) for item in stored]
 
     def create(self, body: Object, *, dry_run: bool = False) -> Object:
         """The object as created; with `dry_run` nothing is kept, but everything is asked, webhooks included."""

@@ -18,7 +18,7 @@ SECRET = next(item for item in ALL if item.kind == "Secret")
 
 
 class Authorized(Api):
-    """The API server as one service account meets it; its own doings (controllers, webhooks) are nobody's."""
+    """The API server as one account meets it; its own doings (controllers, webhooks) are nobody's."""
 
     def __init__(self, cloud: Cloud, cluster: str, account: str) -> None:
         super().__init__(cloud, cluster)
@@ -50,21 +50,24 @@ class Authorized(Api):
         resource = self.resource(body.get("apiVersion", ""), body.get("kind", ""))
         self.authorize(verb, resource, str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))
 
-    def authorize(self, verb: str, resource: Resource, namespace: str, name: str = "") -> None:
+    def authorize(
+        self, verb: str, resource: Resource, namespace: str, name: str = "", *, subresource: str = ""
+    ) -> None:
         """Raises Refusal. https://kubernetes.io/docs/reference/access-authn-authz/authorization/"""
         project = self.cluster.split("/")[1]
-        permission = f"container.{resource.plural}.{verb}"
+        permission = f"container.{resource.plural}.{'getLogs' if subresource == 'log' else verb}"
+        plural = f"{resource.plural}/{subresource}" if subresource else resource.plural
         if not permissions.denied(self.cloud, self.account, permission, self.cluster, project=project):
             return
         group = resource.api_version.rpartition("/")[0]
         where = f' in the namespace "{namespace}"' if namespace else " at the cluster scope"
         for user in self._users():
             if not rbac.allows(
-                self._own, verb=verb, group=group, resource=resource.plural, user=user, namespace=namespace, name=name
+                self._own, verb=verb, group=group, resource=plural, user=user, namespace=namespace, name=name
             ):
                 raise Refusal(
                     f'{resource.qualified} "{name}" is forbidden: User "{user}" cannot {verb} resource'
-                    f' "{resource.plural}" in API group "{group}"{where}: requires one of ["{permission}"]'
+                    f' "{plural}" in API group "{group}"{where}: requires one of ["{permission}"]'
                     " permission(s)."
                 )
 
@@ -79,7 +82,7 @@ class Authorized(Api):
 
 
 def api_of(cloud: Cloud, cluster: str, account: str) -> Api:
-    """The API server for the project's administrator, or for a service account that may connect.
+    """The API server for the project's administrator, or for an account that may connect.
 
     https://cloud.google.com/kubernetes-engine/docs/how-to/latest/network-isolation#dns-based-endpoint
     """

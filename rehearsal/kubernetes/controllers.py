@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import admission
 from rehearsal.kubernetes import webhooks
 from rehearsal.kubernetes.objects import Objects
+from rehearsal.kubernetes.placement import is_finished
+from rehearsal.kubernetes.pods import end_of, is_of_a_job, pods_of_jobs
 from rehearsal.kubernetes.resources import KUEUE
+from vocabulary.quantity import decimal, parse
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 IN_USE = "kueue.x-k8s.io/resource-in-use"
@@ -39,6 +43,7 @@ def reconcile(api: Objects) -> None:
             _forget_jobs_that_are_gone(api)
             _stop(api)
             _admit(api)
+    _forget_pods_that_are_gone(api)
 
 
 def holders(api: Objects, body: Object) -> Iterator[str]:
@@ -88,15 +93,36 @@ def _cluster_queue_status(api: Objects, queue: Object) -> Object:
     admitted = sum(_admitted_by(workload) == name for workload in _workloads(api))
     queues = {(item["metadata"]["namespace"], item["metadata"]["name"]) for item in _queues_of(api, name)}
     pending = sum(
-        not _admitted_by(item) and (item["metadata"]["namespace"], item["spec"]["queueName"]) in queues
+        not _admitted_by(item)
+        and not is_finished(item)
+        and (item["metadata"]["namespace"], item["spec"]["queueName"]) in queues
         for item in _workloads(api)
     )
+    usage = _usage(api, name)
     return {
         "conditions": [condition],
+        "flavorsReservation": usage,
+        "flavorsUsage": usage,
         "admittedWorkloads": admitted,
         "reservingWorkloads": admitted,
         "pendingWorkloads": pending,
     }
+
+
+def _usage(api: Objects, cluster_queue: str) -> list[Object]:
+    """What the admitted jobs of a ClusterQueue use, by flavor and resource."""
+    used: dict[str, dict[str, Fraction]] = {}
+    for workload in _workloads(api):
+        if _admitted_by(workload) == cluster_queue:
+            for assignment in workload["status"]["admission"]["podSetAssignments"]:
+                for resource, flavor in assignment["flavors"].items():
+                    amounts = used.setdefault(flavor, {})
+                    amount = parse(assignment["resourceUsage"][resource])
+                    amounts[resource] = amounts.get(resource, Fraction()) + amount
+    return [
+        {"name": flavor, "resources": [{"name": name, "total": decimal(total)} for name, total in amounts.items()]}
+        for flavor, amounts in used.items()
+    ]
 
 
 def _local_queue_status(api: Objects, queue: Object) -> Object:
@@ -120,6 +146,16 @@ def _forget_jobs_that_are_gone(api: Objects) -> None:
         owner = workload["metadata"]["ownerReferences"][0]
         if (owner["kind"], f"{workload['metadata']['namespace']}/{owner['name']}") not in owners:
             api.remove(workload)
+
+
+def _forget_pods_that_are_gone(api: Objects) -> None:
+    """A pod whose status was written is stored: it goes with its job, and when the job is suspended or restarts."""
+    stored = [item for item in api.everything() if is_of_a_job(item)]
+    if stored:
+        running = {_full_name(pod) for pod in pods_of_jobs(api)}
+        for pod in stored:
+            if _full_name(pod) not in running:
+                api.remove(pod)
 
 
 def _stop(api: Objects) -> None:
@@ -158,6 +194,9 @@ def _admit_once(api: Objects) -> bool:
         if job["kind"] not in JOB_KINDS or not _managed_queue(api, job) or "deletionTimestamp" in job["metadata"]:
             continue
         workload = known.get((job["kind"], _full_name(job)))
+        if workload and end_of(job):
+            _finish(api, workload, end_of(job))
+            continue
         if workload and _admitted_by(workload):
             continue
         explanation = explain(api, job)
@@ -178,6 +217,18 @@ def _admit_once(api: Objects) -> bool:
         api.store(workload)
         _suspend(api, workload, not _admitted_by(workload))
     return stopped
+
+
+def _finish(api: Objects, workload: Object, end: str) -> None:
+    """A Workload whose job has ended keeps its admission, and its quota is free.
+
+    https://kueue.sigs.k8s.io/docs/concepts/workload/
+    """
+    if not is_finished(workload):
+        message = "Job finished successfully" if end == "Succeeded" else "Job failed"
+        finished = {"type": "Finished", "status": "True", "reason": end, "message": message}
+        workload["status"]["conditions"] = [*workload["status"].get("conditions", []), finished]
+        api.store(workload)
 
 
 def explain(api: Objects, job: Object) -> admission.Explanation:
@@ -257,7 +308,8 @@ def _queues_of(api: Objects, cluster_queue: str) -> list[Object]:
 
 
 def _admitted_by(workload: Object) -> str:
-    return str(workload.get("status", {}).get("admission", {}).get("clusterQueue", ""))
+    """The ClusterQueue whose quota it uses, if any."""
+    return "" if is_finished(workload) else str(workload.get("status", {}).get("admission", {}).get("clusterQueue", ""))
 
 
 def _flavors(queue: Object) -> list[str]:

@@ -17,6 +17,7 @@ _FAKE = "http://127.0.0.1:8080"
         ("cloudbuild.googleapis.com", "GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT", f"{_FAKE}/v1"),
         ("cloudbuild.googleapis.com", "GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT", _FAKE),
         ("artifactregistry.googleapis.com", "GOOGLE_ARTIFACT_REGISTRY_CUSTOM_ENDPOINT", f"{_FAKE}/v1/"),
+        ("container.googleapis.com", "GOOGLE_CONTAINER_CUSTOM_ENDPOINT", f"{_FAKE}/v1/"),
     ],
 )
 def test_a_service_is_where_the_providers_variable_says(

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tpuenv.failure import Failed
@@ -55,6 +55,7 @@ class Patience:
     poll    between two tries
     change  for a change to take effect
     line    between two lines that say what is waited for
+    quiet   for the next line of a log that is followed, before it is checked what became of the job
     """
 
     answer: float = 30
@@ -62,6 +63,7 @@ class Patience:
     poll: float = 3
     change: float = 600
     line: float = 15
+    quiet: float = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,6 +191,19 @@ def connect(project_id: str) -> Clients:
         session=AuthorizedSession(login),  # type: ignore[no-untyped-call]
         say=_say,
     )
+
+
+def connect_without_quota_project(project_id: str) -> Clients:
+    """As `connect`, for requests about what is in the project. Google counts them there by itself; naming the project
+    would take serviceusage.services.use, which the members of teams do not have. Raises Failed.
+
+    https://cloud.google.com/docs/quotas/quota-project#project-client-based
+    """
+    clients = connect(project_id)
+    login = clients.session.credentials
+    if isinstance(login, CredentialsWithQuotaProject):
+        login = login.with_quota_project(None)  # type: ignore[no-untyped-call]
+    return replace(clients, session=AuthorizedSession(login))  # type: ignore[no-untyped-call]
 
 
 def credentials(project_id: str) -> google.auth.credentials.Credentials:

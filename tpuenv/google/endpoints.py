@@ -14,6 +14,7 @@ _VARIABLES = {
     "aiplatform.googleapis.com": "GOOGLE_VERTEX_AI_CUSTOM_ENDPOINT",
     "cloudbuild.googleapis.com": "GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT",
     "artifactregistry.googleapis.com": "GOOGLE_ARTIFACT_REGISTRY_CUSTOM_ENDPOINT",
+    "container.googleapis.com": "GOOGLE_CONTAINER_CUSTOM_ENDPOINT",
 }
 
 

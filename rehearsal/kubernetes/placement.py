@@ -1,0 +1,55 @@
+"""On which nodes the pods of admitted jobs run: in the order of admission, each pod with chips on a host of its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rehearsal.kubernetes.nodes import Nodes, nodes
+from rehearsal.kubernetes.objects import Object, Objects
+from vocabulary.keys import TPU
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """Where the pods of one pod set of a Workload run.
+
+    `hosts` are node pools, with the numbers of their nodes that are used; `without_node` counts the pods left over.
+    """
+
+    workload: Object
+    assignment: Object  # of the Workload's status.admission.podSetAssignments
+    hosts: tuple[tuple[Nodes, range], ...]
+    without_node: int
+
+
+def placements(api: Objects) -> Iterator[Placement]:
+    """Of every pod set of every admitted job. Pods tolerate what their flavors do, and pods with chips TPU nodes: GKE
+    gives them that.
+    """
+    flavors = {
+        item["metadata"]["name"]: item.get("spec", {}) for item in api.everything() if item["kind"] == "ResourceFlavor"
+    }
+    taken: Counter[str] = Counter()
+    pools = nodes(api.cloud, api.cluster)
+    for workload in [item for item in api.everything() if item["kind"] == "Workload" and not is_finished(item)]:
+        for assignment in workload.get("status", {}).get("admission", {}).get("podSetAssignments", []):
+            given = [flavors.get(name, {}) for name in assignment["flavors"].values()]
+            labels = {key: value for flavor in given for key, value in flavor.get("nodeLabels", {}).items()}
+            tolerated = {taint["key"] for flavor in given for taint in flavor.get("tolerations", [])}
+            tolerated |= {TPU} & assignment["flavors"].keys()
+            left, hosts = int(assignment["count"]), []
+            for node in pools:
+                number = min(left, node.count - taken[node.pool])
+                if number > 0 and labels.items() <= node.labels.items() and tolerated.issuperset(node.taints):
+                    left -= number
+                    hosts.append((node, range(taken[node.pool], taken[node.pool] + number)))
+                    taken[node.pool] += number if node.chips else 0
+            yield Placement(workload=workload, assignment=assignment, hosts=tuple(hosts), without_node=max(left, 0))
+
+
+def is_finished(workload: Object) -> bool:
+    """Whether its job has ended: it uses no quota then, though it keeps its admission."""
+    conditions = workload.get("status", {}).get("conditions", [])
+    return any((condition["type"], condition["status"]) == ("Finished", "True") for condition in conditions)

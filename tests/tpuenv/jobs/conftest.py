@@ -1,0 +1,141 @@
+"""The default environment, deployed in a fake cloud that is served over HTTP, and what leads the commands to it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from environment import Environment
+from rehearsal import http_server
+from rehearsal.google.permissions import TOKEN, token_of
+from rehearsal.http_server import Request, Response
+from rehearsal.kubernetes.api import Api
+from rehearsal.kubernetes.pods import write_log
+from rehearsal.serve import answers
+from tests.rehearsal.deployed import api_of, deploy
+from tests.rehearsal.fake import FakeCloud
+from tests.synthesis import Synthesis
+from tpuenv.google.clients import Patience
+from tpuenv.kubernetes.client import Cluster
+from tpuenv.kubernetes.connection import ADDRESS, connect
+
+Object = dict[str, Any]
+
+QUICK = Patience(answer=5, again=0.2, poll=0.01, change=1, line=0.05, quiet=0.2)
+
+
+@dataclass
+class Ground:
+    """A fake cloud with an environment in it, and its HTTP server.
+
+    Functions in `before` see each request first: they may change the cloud, and answer the request in its place.
+    """
+
+    fake: FakeCloud
+    environment: Environment
+    address: str = ""
+    before: list[Callable[[Request], Response | None]] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)  # "GET /apis/..." below the cluster
+
+    @property
+    def api(self) -> Api:
+        return api_of(self.fake)
+
+    def serve(self) -> ThreadingHTTPServer:
+        google = answers(self.fake.cloud)
+
+        def answer(request: Request) -> Response:
+            self.requests.append(f"{request.method} {request.path.rpartition('.goog')[2]}")
+            for look in list(self.before):
+                response = look(request)
+                if response is not None:
+                    return response
+            return google(request)
+
+        server, self.address = http_server.start(answer)
+        return server
+
+    def patch(self, kind: str, name: str, change: Object, *, namespace: str = "tpu-training") -> None:
+        version = {"Pod": "v1", "JobSet": "jobset.x-k8s.io/v1alpha2", "Job": "batch/v1"}[kind]
+        self.api.patch(self.api.resource(version, kind), namespace, name, change)
+
+    def pods(self, namespace: str = "tpu-training") -> list[Object]:
+        return self.api.all(self.api.resource("v1", "Pod"), namespace)
+
+    def log(self, pod: str, *lines: str, namespace: str = "tpu-training") -> None:
+        write_log(self.api, namespace, pod, list(lines))
+
+    def end(self, job: str, condition: str = "Completed", *, namespace: str = "tpu-training", **more: Any) -> None:
+        ended = {"type": condition, "status": "True", **more}
+        self.patch("JobSet", job, {"status": {"conditions": [ended]}}, namespace=namespace)
+
+
+@pytest.fixture(scope="session")
+def deployed_once(synthesis: Synthesis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeCloud]:
+    fake = deploy(synthesis.folder("default"), tmp_path_factory.mktemp("jobs") / "world")
+    yield fake
+    fake.close()
+
+
+@pytest.fixture(scope="session")
+def fleet_once(synthesis: Synthesis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeCloud]:
+    fake = deploy(synthesis.folder("three-teams-four-groups"), tmp_path_factory.mktemp("fleet") / "world")
+    yield fake
+    fake.close()
+
+
+@contextlib.contextmanager
+def served(fake: FakeCloud, environment: Environment, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
+    ground = Ground(fake=fake, environment=environment)
+    server = ground.serve()
+    monkeypatch.setenv("GOOGLE_CONTAINER_CUSTOM_ENDPOINT", f"{ground.address}/v1/")
+    monkeypatch.setenv("GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", f"{ground.address}/storage/v1/")
+    monkeypatch.setenv(ADDRESS, f"{ground.address}/clusters/{{endpoint}}")
+    monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", TOKEN)
+    yield ground
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def ground(
+    deployed_once: FakeCloud, synthesis: Synthesis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Ground]:
+    """One team, two slices."""
+    fake = deployed_once.copy(tmp_path / "deployed")
+    with served(fake, synthesis.environment("default"), monkeypatch) as ground:
+        yield ground
+    fake.close()
+
+
+@pytest.fixture
+def fleet(
+    fleet_once: FakeCloud, synthesis: Synthesis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Ground]:
+    """Three teams, with members, on four pool groups."""
+    fake = fleet_once.copy(tmp_path / "fleet")
+    with served(fake, synthesis.environment("three-teams-four-groups"), monkeypatch) as ground:
+        yield ground
+    fake.close()
+
+
+@pytest.fixture
+def cluster(ground: Ground) -> Cluster:
+    """The client, of the project's administrator, that waits for nothing long."""
+    return quick(connect(ground.environment))
+
+
+def quick(cluster: Cluster) -> Cluster:
+    return dataclasses.replace(cluster, patience=QUICK)
+
+
+def act_as(account: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on the commands have the token of that account."""
+    monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", token_of(account))
