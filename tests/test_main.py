@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -69,22 +68,7 @@ def test_a_manifest_that_cannot_be_rendered_is_an_error_without_a_traceback(
     assert not (tmp_path / "out").exists()
 
 
-NEEDS_GIT = pytest.mark.skipif(
-    shutil.which("git") is None or not (ROOT / ".git").exists(), reason="only git knows which files are the checkout's"
-)
-
-
-@pytest.mark.parametrize(
-    "folder",
-    [
-        pytest.param("manifests", marks=NEEDS_GIT),
-        pytest.param("tests/stacks", marks=NEEDS_GIT),
-        ".git",
-        ".git/new",
-        ".venv",
-        ".venv/bin",
-    ],
-)
+@pytest.mark.parametrize("folder", ["manifests", "tests/stacks", "docs", ".git", ".git/new", ".venv", ".venv/bin"])
 def test_nothing_is_written_into_a_folder_that_holds_files_of_the_checkout(
     folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -109,10 +93,35 @@ def test_an_output_that_cannot_be_a_folder_is_refused_in_one_line(
 
 
 @pytest.mark.parametrize("folder", ["cdktf.out", "new/folder", ".venv/rehearsal/1/output"])
-def test_a_folder_of_the_checkout_that_git_tracks_nothing_in_is_an_output(
+def test_a_new_folder_of_the_checkout_is_an_output(
     folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert refusal(str(ROOT / folder), monkeypatch, capsys) == "not refused\n"
+
+
+@pytest.mark.parametrize(
+    ("names", "is_refused"),
+    [
+        (["notes.txt"], True),
+        (["notes.txt", "stacks"], True),
+        (["manifest.json", "notes.txt"], False),
+        (["manifests", "stacks"], False),
+        ([], False),
+    ],
+)
+def test_a_folder_of_the_checkout_that_a_synthesis_did_not_write_to_is_refused(
+    names: list[str], is_refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(project, "ROOT", tmp_path)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in names:
+        path = folder / name
+        path.write_text("") if path.suffix else path.mkdir()
+    problem = f"--output: '{folder}' holds files of this checkout; name a folder that is there for it alone\n"
+    assert refusal(str(folder), monkeypatch, capsys) == (problem if is_refused else "not refused\n")
+    assert sorted(os.listdir(folder)) == names
 
 
 def refusal(folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
