@@ -1,6 +1,7 @@
 """What the environment is: an Environment, from vars.env, fleet.yaml and the process environment, checked together.
 
-Pure Python, no cdktf, no I/O but reading the two files and the tables of its own. Imports vocabulary/ alone.
+Pure Python, no cdktf, no I/O but reading the two files and the tables of its own, and checking the output folder.
+Imports vocabulary/ alone.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def load(vars_env: Path, process_env: Mapping[str, str], fleet: Path | None = No
     """The environment that a vars.env describes, and a fleet.yaml if `fleet` is there.
 
     Raises Refused with every problem of both at once, and nothing else. A key of vars.env that is set in `process_env`
-    wins over the file; one that is set and empty there counts as not set.
+    takes precedence over the file; one that is set and empty there counts as not set.
     """
     file = read_vars_file(vars_env)
     # A broken link counts as a file that cannot be read: the defaults must not replace what it should say.
@@ -119,5 +120,7 @@ def _fleet(file: Path | None, settings: Settings) -> tuple[Fleet, list[Problem]]
 
 def _line(problem: Problem, process_env: Mapping[str, str]) -> str:
     outside = [key for key in problem.keys if key in KEYS and process_env.get(key, "").strip()]
-    origin = f" ({', '.join(outside)} from the process environment, which wins over vars.env)" if outside else ""
+    origin = (
+        f" ({', '.join(outside)} from the process environment, which takes precedence over vars.env)" if outside else ""
+    )
     return f"{problem.keys[0]}: {problem.message}{origin}"

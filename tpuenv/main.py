@@ -40,8 +40,8 @@ examples:
   tpuenv fleet --write              for several kinds of slice, or teams
 
 Settings come from vars.env and, if there is one, fleet.yaml, in this checkout or in the folder that TPUENV_FOLDER
-names. A variable of the process environment wins over the same one in vars.env, unless it is empty: then it counts as
-not set.
+names. A variable of the process environment takes precedence over the same one in vars.env, unless it is empty: then it
+counts as not set.
 
 README.md lists the stacks in the order in which they are deployed.
 

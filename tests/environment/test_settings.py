@@ -291,11 +291,11 @@ def test_the_process_environment_wins_and_is_named_when_wrong() -> None:
     assert load_text(text, {"TPU_TYPE": "v6e-32", "HOME": "/root"}).settings.tpu_type == "v6e-32"
     assert refused_text(text, {"TPU_TYPE": "v6e-17"}) == (
         "TPU_TYPE: unknown TPU type 'v6e-17'; did you mean 'v6e-16'? "
-        "(TPU_TYPE from the process environment, which wins over vars.env)",
+        "(TPU_TYPE from the process environment, which takes precedence over vars.env)",
     )
     (problem,) = refused_text(text, {"REGION": "us-east1"})
     assert problem.startswith("ZONE: 'us-east5-b' is not in REGION 'us-east1'")
-    assert problem.endswith("(REGION from the process environment, which wins over vars.env)")
+    assert problem.endswith("(REGION from the process environment, which takes precedence over vars.env)")
 
 
 def test_an_empty_variable_of_the_process_environment_counts_as_not_set() -> None:
