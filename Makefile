@@ -1,7 +1,7 @@
 # Every target first installs what it needs into .venv, once (install/). `make` alone lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup rehearse rehearse-pipeline test test-slow test-killed lint types bench test-providers test-cluster snapshots clean
+.PHONY: help setup setup-workloads rehearse rehearse-pipeline test test-slow test-killed lint types bench test-providers test-cluster snapshots clean
 # One thing at a time: the targets share one environment, and two cores.
 .NOTPARALLEL:
 
@@ -13,6 +13,9 @@ help:  ## This list
 
 setup:  ## Install everything into .venv (a network is needed the first time, and never after)
 	@sh install/run
+
+setup-workloads: setup  ## Install what the workloads run and compile with into .venv-workloads (2.9 GB; Python 3.12)
+	@$(python) -m install workloads
 
 rehearse: setup  ## Deploy, check, re-plan and destroy the environment of vars.env against a fake cloud
 	@.venv/bin/tpuenv rehearse
@@ -50,6 +53,6 @@ snapshots: setup  ## Accept what the stacks synthesize now, and write the tables
 	@$(python) -m tests.generate.docs_tables
 
 clean:  ## Remove everything that was installed or synthesized
-	@left=$$(find . -name errored.tfstate -not -path './.venv/*' 2>/dev/null); [ -z "$$left" ] || { \
+	@left=$$(find . -name errored.tfstate -not -path './.venv*' 2>/dev/null); [ -z "$$left" ] || { \
 		echo "clean: $$left is a state that Terraform could not write: bring it in with tpuenv recover first" >&2; exit 1; }
-	rm -rf .venv cdktf.out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-workloads cdktf.out .pytest_cache .mypy_cache .ruff_cache .hypothesis

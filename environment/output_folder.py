@@ -50,7 +50,7 @@ def shown(path: str | Path) -> str:
 def _is_of_the_checkout(resolved: Path) -> bool:
     """Whether git, the installed tools or anybody but a synthesis have files in this folder of the checkout."""
     inner = resolved.relative_to(project.ROOT).parts
-    if inner[0] == ".git" or (inner[0] == ".venv" and inner[1:2] in _INSTALLED):
+    if inner[0] == ".git" or (inner[0] in (".venv", ".venv-workloads") and inner[1:2] in _INSTALLED):
         return True
     names = set(os.listdir(resolved)) if resolved.is_dir() else set()
     return _MANIFEST not in names and not names <= _WRITTEN

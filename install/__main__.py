@@ -1,20 +1,28 @@
-"""`python -m install` installs what is not installed yet; `--check` exits 0 if that is nothing."""
+"""`python -m install` installs what is not installed yet; `--check` exits 0 if that is nothing.
+
+`python -m install workloads` does so for what the workloads need.
+"""
 
 from __future__ import annotations
 
 import sys
 
+from install import workloads
 from install.install import STEPS, alone, install, to_do
 from install.steps import Layout, SetupError
 
 
 def main(arguments: list[str]) -> int:
-    layout = Layout()
-    if arguments == ["--check"]:
-        return 1 if to_do(layout, STEPS) else 0
+    layout, steps = Layout(), STEPS
+    if "workloads" in arguments:
+        layout, steps = Layout(folder=workloads.FOLDER), workloads.STEPS
+    if "--check" in arguments:
+        return 1 if to_do(layout, steps) else 0
+    if not to_do(layout, steps):
+        return 0
     try:
         with alone(layout):
-            install(layout, STEPS)
+            install(layout, steps)
     except SetupError as error:
         return _fail(str(error))
     except OSError as error:

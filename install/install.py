@@ -61,7 +61,7 @@ def _warm_up(layout: Layout, _: Progress) -> None:
     run([layout.python, "-m", "install.warm_up"], layout=layout)
 
 
-STEPS = (
+STEPS: tuple[Step, ...] = (
     # First, because it is the one thing that a person may have to install by hand, so it must not wait.
     Step(
         name="terraform",

@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from install.steps import Layout, Progress, SetupError, content, download, run
@@ -31,32 +32,43 @@ def inputs(layout: Layout) -> list[str]:
 
 
 def install(layout: Layout, progress: Progress) -> None:
-    """Creates the environment from nothing, because pip takes a package that it was stopped in for an installed one.
+    """Creates the environment from nothing. Raises SetupError when the packages cannot be had."""
+    create(layout, python=_base_python(), lock=layout.root / "requirements.txt", progress=progress)
+    root = layout.site_packages / "cdktf_cdktf_provider_google"
+    if not any(root.glob("__pycache__/__init__.*.pyc")):
+        raise SetupError(f"no bytecode could be written into {layout.site_packages}; the log is {layout.log}")
+    _link_node(layout)
 
-    pip and not uv: pip reads pip.conf, which names the package index where PyPI is not reachable.
-    Raises SetupError when the packages cannot be had.
+
+def create(layout: Layout, *, python: Path, lock: Path, progress: Progress, built_here: Sequence[str] = ()) -> None:
+    """A virtual environment of `python` with the packages of a lock file.
+
+    From nothing, because pip takes a package that it was stopped in for an installed one. pip and not uv: pip reads
+    pip.conf, which names the package index where PyPI is not reachable. Only the packages `built_here` may come as
+    source. Raises SetupError when the packages cannot be had.
     """
     _empty(layout.venv)
-    run([_base_python(), "-m", "venv", layout.venv], layout=layout)
-    options = ("--progress-bar=off", "--no-compile", "--require-hashes", "--only-binary=:all:")
+    run([python, "-m", "venv", layout.venv], layout=layout)
+    sources = [f"--no-binary={name}" for name in built_here]
+    # A lock file is complete, and with a dependency such as name[extra] pip would not see that name is locked.
+    options = ("--progress-bar=off", "--no-compile", "--no-deps", "--require-hashes", "--only-binary=:all:", *sources)
     download(
-        [*_pip(layout), "install", *options, "-r", layout.root / "requirements.txt"],
+        [*_pip(layout), "install", *options, "-r", lock],
         what="the Python packages",
         server="pip's package index",
         unreachable=UNREACHABLE,
         layout=layout,
-        on_line=Counter(layout, progress),
+        on_line=Counter(lock, progress),
     )
     progress.detail = "compiling"
     _compile(layout)
-    _link_node(layout)
 
 
 class Counter:
     """Counts the packages that pip reports, for the progress."""
 
-    def __init__(self, layout: Layout, progress: Progress) -> None:
-        lines = (layout.root / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    def __init__(self, lock: Path, progress: Progress) -> None:
+        lines = lock.read_text(encoding="utf-8").splitlines()
         self._all = sum("==" in line for line in lines)
         self._collected = 0
         self._progress = progress
@@ -96,9 +108,6 @@ def _compile(layout: Layout) -> None:
     compileall's exit code says only that some file of some package is no Python of this version, which is common.
     """
     run([layout.python, "-m", "compileall", "-q", "-j", "0", layout.site_packages], layout=layout, check=False)
-    root = layout.site_packages / "cdktf_cdktf_provider_google"
-    if not any(root.glob("__pycache__/__init__.*.pyc")):
-        raise SetupError(f"no bytecode could be written into {layout.site_packages}; the log is {layout.log}")
 
 
 def _link_node(layout: Layout) -> None:

@@ -25,13 +25,16 @@ class SetupError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """The folder that everything is installed into, and the paths in it. `root` is the repository."""
+    """The folder that everything is installed into, and the paths in it. `root` is the repository, `folder` the name
+    of the virtual environment in it.
+    """
 
     root: Path = ROOT
+    folder: str = ".venv"
 
     @property
     def venv(self) -> Path:
-        return self.root / ".venv"
+        return self.root / self.folder
 
     @property
     def bin(self) -> Path:
@@ -72,7 +75,7 @@ class Layout:
 
 
 class Completed:
-    """The completed steps, each with a digest of its inputs: `.venv/setup.json`.
+    """The completed steps, each with a digest of its inputs: `setup.json` in the virtual environment's folder.
 
     A step is recorded when it has ended, so an interrupted step runs again.
     """

@@ -14,7 +14,7 @@ from environment.project import ROOT
 PACKAGES = sorted(
     path.parent
     for path in ROOT.glob("*/**/__init__.py")
-    if not {".venv", "cdktf.out", "tests"} & set(path.relative_to(ROOT).parts)
+    if not {".venv", ".venv-workloads", "cdktf.out", "tests"} & set(path.relative_to(ROOT).parts)
 )
 
 

@@ -68,7 +68,9 @@ def test_a_manifest_that_cannot_be_rendered_is_an_error_without_a_traceback(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("folder", ["manifests", "tests/stacks", "docs", ".git", ".git/new", ".venv", ".venv/bin"])
+@pytest.mark.parametrize(
+    "folder", ["manifests", "tests/stacks", "docs", ".git", ".git/new", ".venv", ".venv/bin", ".venv-workloads"]
+)
 def test_nothing_is_written_into_a_folder_that_holds_files_of_the_checkout(
     folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -173,7 +173,11 @@ def test_the_output_says_which_step_runs_and_how_many_packages_are_there(
 
     def download(layout: Layout, progress: Progress) -> None:
         pip = "import time; print('Collecting one==1', flush=True); time.sleep(1)"
-        run([sys.executable, "-c", pip], layout=layout, on_line=packages.Counter(layout, progress))
+        run(
+            [sys.executable, "-c", pip],
+            layout=layout,
+            on_line=packages.Counter(layout.root / "requirements.txt", progress),
+        )
         seen.append(progress.detail)
         (layout.venv / "one").touch()
 
