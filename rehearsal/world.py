@@ -17,7 +17,7 @@ from shlex import quote
 from types import TracebackType
 from typing import IO
 
-from rehearsal import started_processes as processes
+from rehearsal import started_processes
 from rehearsal.cloud import Cloud
 from rehearsal.cloudbuild.resources import connect
 from rehearsal.google.cloud_storage_api import BUCKET
@@ -110,7 +110,7 @@ class World:
     @property
     def processes(self) -> Path:
         """Where processes are written down."""
-        return self.folder / processes.FOLDER
+        return self.folder / started_processes.FOLDER
 
     @property
     def terraform(self) -> Path:
@@ -143,7 +143,7 @@ class World:
 
     def close(self) -> None:
         """End every process of this world; its folder stays."""
-        processes.end(self.processes)
+        started_processes.end(self.processes)
         if self._server is not None:
             self._server.communicate()
             (self.folder / _ENVIRONMENT).unlink(missing_ok=True)
@@ -208,7 +208,7 @@ class World:
         return path
 
     def _prepare(self, terraform: Path) -> None:
-        empty(self.folder, ours=self.ours, end=lambda: processes.end(self.processes))
+        empty(self.folder, ours=self.ours, end=lambda: started_processes.end(self.processes))
         for folder in (self.folder / "home", self.output, self.processes, self.logs):
             folder.mkdir(parents=True)
         write_scripts(self.folder, terraform, logs=self.logs, notes=self.processes)
@@ -242,7 +242,7 @@ class World:
                 stderr=errors,
                 text=True,
             )
-        processes.record(self.processes, self._server.pid)
+        started_processes.record(self.processes, self._server.pid)
         assert self._server.stdout is not None
         line = self._server.stdout.readline()
         if not line:

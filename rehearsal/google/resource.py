@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rehearsal.cloud import Attributes, Object
-from rehearsal.google import permissions as identity
+from rehearsal.google import permissions
 from rehearsal.google.errors import ApiError, already_exists, bad_request, forbidden, in_use, not_found, require
 from rehearsal.google.labels import labels_of
 from rehearsal.google.names import attributes_of, full_name, parse_import_id, place
@@ -320,5 +320,5 @@ def may(client: Client, type_: str, operation: str, values: Attributes) -> None:
     https://cloud.google.com/iam/docs/troubleshoot-access
     """
     project = place(client, values)["project"]
-    why = identity.refused(client.cloud, client.account, type_, operation, known_part(values), project=project)
+    why = permissions.refused(client.cloud, client.account, type_, operation, known_part(values), project=project)
     require(not why, why, forbidden)

@@ -133,14 +133,14 @@ HALF_WAY = """
 import subprocess, sys, time
 sys.path.insert(0, {root!r})
 from pathlib import Path
-from rehearsal import started_processes as processes
+from rehearsal import started_processes
 from rehearsal.cloud import Cloud
 from tests.rehearsal.test_world import world_in
 world = world_in(Path({folder!r}))
 world.__enter__()
 world.cloud.put("google_compute_network", "left/behind", {{}})
 hook = subprocess.Popen(["sleep", "300"])
-processes.record(world.processes, hook.pid)
+started_processes.record(world.processes, hook.pid)
 print(hook.pid, flush=True)
 time.sleep(300)
 """
