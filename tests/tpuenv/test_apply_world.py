@@ -49,6 +49,14 @@ class Cloud:
             text=True,
         )
 
+    def start_apply_until(self, line: str) -> subprocess.Popen[str]:
+        """`tpuenv apply foundation`, one resource at a time, once it has printed a line with this in it."""
+        running = self.start("apply", "foundation", "--reviewed", str(self.records), TF_CLI_ARGS_apply="-parallelism=1")
+        assert running.stdout is not None
+        while line not in running.stdout.readline():
+            assert running.poll() is None
+        return running
+
     def __call__(self, *arguments: str, **variables: str) -> int:
         """The exit code; what was printed is in `text`."""
         with self.start(*arguments, **variables) as running:
@@ -202,12 +210,7 @@ def test_after_a_destroy_the_same_content_is_asked_for_again(applied: Cloud) -> 
 
 
 def test_after_a_stop_the_rest_is_applied_but_not_what_was_changed_by_hand_meanwhile(planned: Cloud) -> None:
-    running = planned.start(
-        "apply", "foundation", "--reviewed", str(planned.records), TF_CLI_ARGS_apply="-parallelism=1"
-    )
-    assert running.stdout is not None
-    while "google_compute_network.network: Creation complete" not in running.stdout.readline():
-        assert running.poll() is None
+    running = planned.start_apply_until("google_compute_network.network: Creation complete")
     os.kill(running.pid, signal.SIGTERM)
     running.communicate(timeout=300)
     assert "tpu/foundation/unfinished" in [blob.name for blob in planned.world.cloud.blobs(STATES)]
@@ -295,12 +298,7 @@ def test_who_waits_too_long_is_reported_for_whom(cloud: Cloud) -> None:
 def test_a_signal_in_the_middle_leaves_no_lock_and_the_next_run_goes_on(
     planned: Cloud, number: signal.Signals, code: int
 ) -> None:
-    running = planned.start(
-        "apply", "foundation", "--reviewed", str(planned.records), TF_CLI_ARGS_apply="-parallelism=1"
-    )
-    assert running.stdout is not None
-    while "Creation complete" not in running.stdout.readline():
-        assert running.poll() is None
+    running = planned.start_apply_until("Creation complete")
     os.kill(running.pid, number)
     rest = running.communicate(timeout=300)[0]
     assert running.returncode == code, rest
@@ -366,12 +364,7 @@ def test_what_a_lost_state_would_leave_behind_stops_a_destroy_before_it_begins(c
 
 
 def test_after_a_kill_the_next_run_stops_and_names_the_lock_and_what_nobody_owns(planned: Cloud) -> None:
-    running = planned.start(
-        "apply", "foundation", "--reviewed", str(planned.records), TF_CLI_ARGS_apply="-parallelism=1"
-    )
-    assert running.stdout is not None
-    while "google_compute_network.network: Creation complete" not in running.stdout.readline():
-        assert running.poll() is None
+    running = planned.start_apply_until("google_compute_network.network: Creation complete")
     (terraform,) = [pid for pid in started_processes.recorded(planned.world.processes) if os.getsid(pid) == pid]
     for pid in (running.pid, terraform):
         os.kill(pid, signal.SIGKILL)
