@@ -20,6 +20,10 @@ from tpuenv.terraform import cdktf
 from tpuenv.terraform.stacks import refuse_unknown, synthesize
 from vocabulary.printable import quoted
 
+# The options of `cdktf destroy` 0.21 that take the next word as a value; after any other, that word may be a stack.
+_WITH_A_VALUE = frozenset(
+    {"-o", "--output", "-a", "--app", "--var", "--var-file", "--parallelism", "--terraform-parallelism"}
+)
 _PATTERN = re.compile(r"[][*?{}()!+@]")  # what micromatch, which cdktf selects stacks with, gives a meaning to
 
 
@@ -76,7 +80,7 @@ def destroy(
             f"'{prefix}' to destroy it"
         )
     if cdktf_options:
-        raise Failed(f"'{cdktf_options[0]}': with --confirm nothing goes to cdktf; leave out what follows --")
+        raise Failed(f"{quoted(cdktf_options[0])}: with --confirm nothing goes to cdktf; leave out what follows --")
     from tpuenv.deployments.destroy_confirmed import destroy_confirmed
 
     destroy_confirmed(
@@ -95,11 +99,11 @@ def _refuse_to_leave_objects(environment: Environment, words: Sequence[str], cdk
     for word in words:
         if not re.fullmatch(r"[a-z*?-]+", word):
             raise WrongArgument(
-                f"'{word}': name stacks, or use * and ?; it has to be known what this would leave behind"
+                f"{quoted(word)}: name stacks, or use * and ?; it has to be known what this would leave behind"
             )
     # cdktf takes patterns as well: https://developer.hashicorp.com/terraform/cdktf/cli-reference/commands#destroy
     for before, word in pairwise(["", *cdktf_options]):
-        if _PATTERN.search(word) and not before.startswith("-"):
+        if _PATTERN.search(word) and before not in _WITH_A_VALUE:
             raise WrongArgument(_late(word))
     from tpuenv.google.clients import connect
     from tpuenv.recovery.findings import refuse_to_leave_behind
