@@ -133,6 +133,15 @@ def test_an_empty_value_is_refused_and_not_left_out(arguments: list[str], capsys
     assert "is empty; give it a value, or leave it out" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["--wait", "--lock-timeout"])
+@pytest.mark.parametrize("time", ["٣m", "10", "m", "-1s", "1\n"])
+def test_a_time_that_terraform_cannot_read_is_refused(
+    option: str, time: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["apply", f"{option}={time}"]) == 2
+    assert "is not a time; write 90s, 10m or 1h" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_gets_the_script_that_completes(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", shell]) == 0

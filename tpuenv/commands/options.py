@@ -11,14 +11,15 @@ import click
 
 from tpuenv.rehearsals.world import FOLDER
 from tpuenv.terraform.stacks import OUTPUT, synthesized_stacks
+from vocabulary.printable import quoted
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def duration(text: str) -> str:
     """A time as Terraform reads it: 90s, 10m or 1h. Raises click.BadParameter."""
-    if not re.fullmatch(r"\d+[smh]", text):
-        raise click.BadParameter(f"'{text}' is not a time; write 90s, 10m or 1h")
+    if not re.fullmatch(r"[0-9]+[smh]", text):
+        raise click.BadParameter(f"{quoted(text)} is not a time; write 90s, 10m or 1h")
     return text
 
 
