@@ -31,6 +31,24 @@ def test_versions_are_listed_newest_first_with_what_they_hold(
     assert lines[4].split()[3:] == ["1", "1", "a"]
 
 
+@pytest.mark.slow  # it synthesizes, in a process of its own
+@pytest.mark.parametrize("arguments", [["versions", "nosuch"], ["restore", "nosuch", "1"]])
+def test_a_name_that_no_stack_has_is_refused_with_the_names_of_the_stacks(
+    ground: Ground, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    assert main(["state", *arguments]) == 2
+    shown = capsys.readouterr()
+    names = "foundation, cluster, platform, tpu-node-pools, queues"
+    assert shown.err.splitlines()[-1] == f"'nosuch': there is no such stack; there are {names}"
+    assert shown.out == ""
+
+
+@pytest.mark.slow  # as above
+def test_a_stack_without_a_state_is_not_called_unknown(ground: Ground, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["state", "versions", "cluster"]) == 1
+    assert "cluster: there is no state of it, and none was kept" in capsys.readouterr().err
+
+
 def test_an_old_version_is_put_back_with_a_higher_serial_and_the_present_one_is_kept(
     ground: Ground, capsys: pytest.CaptureFixture[str]
 ) -> None:

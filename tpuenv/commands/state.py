@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -12,6 +14,7 @@ from tpuenv.commands import options
 from tpuenv.commands.command import command
 from tpuenv.failure import Failed
 from tpuenv.terminal import dialog
+from tpuenv.terraform.stacks import selected_stacks, synthesize
 
 if TYPE_CHECKING:
     from tpuenv.state.versions import Version
@@ -48,15 +51,23 @@ def versions(*, stack: str | None) -> None:
     clients, names = connect(environment.settings.project_id), environment.names
     stacks = [stack] if stack else states.stacks(clients, names)
     for name in stacks:
-        _show(name, states.read_versions(clients, names, name))
+        kept = states.read_versions(clients, names, name)
+        if not kept:
+            _refuse_without_versions(name)
+        _show(name, kept)
     if not stacks:
         print(f"gs://{names.state_bucket}/{names.state_prefix}/ holds no state yet.")
 
 
+def _refuse_without_versions(stack: str) -> NoReturn:
+    """Raises WrongArgument for a name that no stack has, else Failed: a stack that is gone can have versions."""
+    with tempfile.TemporaryDirectory() as folder:
+        selected_stacks(synthesize(Path(folder)), [stack])
+    raise Failed(f"{stack}: there is no state of it, and none was kept")
+
+
 def _show(stack: str, kept: Sequence[Version]) -> None:
     print(f"{stack}:")
-    if not kept:
-        raise Failed(f"{stack}: there is no state of it, and none was kept")
     print("  generation         written (UTC)        serial  resources  lineage")
     for version in kept:
         when = f"{version.when:%Y-%m-%d %H:%M:%S}" if version.when else ""
@@ -85,6 +96,8 @@ def restore(*, stack: str, generation: int, yes: bool, another_lineage: bool) ->
 
     clients, names = connect(environment.settings.project_id), environment.names
     kept = states.read_versions(clients, names, stack)
+    if not kept:
+        _refuse_without_versions(stack)
     version = next((version for version in kept if version.generation == generation), None)
     if version is None:
         raise Failed(f"{stack}: no version {generation} is kept; `tpuenv state versions {stack}` shows which are")

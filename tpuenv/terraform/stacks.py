@@ -13,6 +13,7 @@ from typing import Any
 
 from environment import project
 from tpuenv.failure import Failed, WrongArgument
+from vocabulary.printable import quoted
 
 OUTPUT = project.ROOT / "cdktf.out"
 
@@ -100,4 +101,4 @@ def refuse_unknown(stacks: Sequence[Stack], unknown: Sequence[str]) -> None:
     """Raises WrongArgument when any name is `unknown`."""
     if unknown:
         known = ", ".join(stack.name for stack in stacks)
-        raise WrongArgument(f"'{unknown[0]}': there is no such stack; there are {known}")
+        raise WrongArgument(f"{quoted(unknown[0])}: there is no such stack; there are {known}")
