@@ -10,13 +10,14 @@ from pathlib import Path
 import environment
 from environment import output_folder, project
 from vocabulary.printable import printable
+from vocabulary.resource_types import DamagedFacts
 
 # What jsii raises when the file system refuses Node.js a file: "Error: EISDIR: illegal operation on a directory, ..."
 _NODE_REFUSED = re.compile(r"Error: (E[A-Z]+: .*)", re.DOTALL)
 
 
 def main() -> int:
-    """0, or 2 with every problem of the settings, of the manifests or of the output folder on stderr."""
+    """0, or 2 with every problem of the settings, manifests, output folder or resource types on stderr."""
     try:
         loaded = project.load_and_warn()
     except environment.Refused as refused:
@@ -40,6 +41,9 @@ def main() -> int:
         return 2
     try:
         write_stacks(loaded, folder)
+    except DamagedFacts as damaged:
+        print(damaged, file=sys.stderr)
+        return 2
     except OSError as error:
         print(f"--output: {output_folder.shown(error.filename or folder)}: {error.strerror}", file=sys.stderr)
         return 2

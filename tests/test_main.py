@@ -15,6 +15,7 @@ from manifests.recipes import BadManifest
 from tests.synthesis import ROOT, STACKS
 from tpuenv.failure import WrongArgument
 from tpuenv.terraform import stacks
+from vocabulary import resource_types
 
 
 def synthesize(folder: Path, *, hcl: bool) -> set[str]:
@@ -145,6 +146,21 @@ def test_what_main_refuses_is_a_wrong_argument_of_the_command(tmp_path: Path, mo
     with pytest.raises(WrongArgument) as refused:
         stacks.synthesize(tmp_path / "file")
     assert str(refused.value) == f"--output: '{tmp_path / 'file'}' is a file; name a folder"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"permissions": 1}', '{"nosuch": 1}', "[" * 100_000, "\udcff"])
+def test_a_damaged_file_of_a_resource_type_is_one_line(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.json").write_text(text, errors="surrogateescape")
+    monkeypatch.setattr(resource_types, "FOLDER", tmp_path)
+    monkeypatch.setattr("stacks.app.write_stacks", lambda *_: resource_types.facts_of("x"))
+    monkeypatch.setenv("PROJECT_ID", "my-project")
+    monkeypatch.setenv("CDKTF_OUTDIR", str(tmp_path / "out"))
+    assert main.main() == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("vocabulary/resource_types/x.json: ")
+    assert line.endswith("; correct it, or restore it from git")
 
 
 def test_a_stack_that_node_cannot_write_is_one_line(

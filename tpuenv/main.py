@@ -14,6 +14,7 @@ from click.shell_completion import shell_complete
 from environment import Refused
 from tpuenv.commands.completion import VARIABLE
 from tpuenv.failure import Failed
+from vocabulary.resource_types import DamagedFacts
 
 # In the order of the help. Each is a function in the module of its name.
 _COMMANDS = (
@@ -114,7 +115,7 @@ def _run(arguments: list[str]) -> int:
     except click.UsageError as error:
         error.show()
         return error.exit_code
-    except Refused as refused:
+    except (Refused, DamagedFacts) as refused:
         print(refused, file=sys.stderr)
         return 2
     except Failed as failed:

@@ -26,6 +26,10 @@ class UnknownResourceType(LookupError):
         super().__init__(f"{file_of(type_)} does not exist; docs/resource-types.md says what to write into it")
 
 
+class DamagedFacts(ValueError):
+    """A type's file cannot be used. The text is one line, with the file and what is wrong."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Permissions:
     """The IAM permissions that Google checks, by what Terraform does; None where a file does not say.
@@ -169,7 +173,7 @@ def all_types() -> tuple[str, ...]:
 
 @functools.cache
 def facts_of(type_: str) -> Facts:
-    """What the type's file says. Raises UnknownResourceType, and ValueError for a file with a mistake in it."""
+    """What the type's file says. Raises UnknownResourceType, and DamagedFacts for a file with a mistake in it."""
     if not is_described(type_):
         raise UnknownResourceType(type_)
     try:
@@ -180,8 +184,8 @@ def facts_of(type_: str) -> Facts:
             if key in given
         }
         result: Facts = _record(Facts, {"type": type_, **given}, **parts)
-    except (ValueError, AttributeError, TypeError) as error:
-        raise ValueError(f"{file_of(type_)}: {error}") from error
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
+        raise DamagedFacts(f"{file_of(type_)}: {error}; correct it, or restore it from git") from error
     return result
 
 
