@@ -26,9 +26,10 @@ rehearse-pipeline: setup  ## Plan, deploy, check and destroy as Cloud Build woul
 test: setup  ## The fast tests
 	@$(python) -m pytest -n auto
 
-lint: setup  ## Style: ruff's checks and its format
+lint: setup  ## Style: ruff's checks and its format; hadolint's checks of the Dockerfiles
 	@$(python) -m ruff check .
 	@$(python) -m ruff format --check .
+	@.venv/bin/hadolint $(wildcard */*/Dockerfile)
 
 types: setup  ## mypy, strictly
 	@$(python) -m mypy

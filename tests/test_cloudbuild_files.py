@@ -87,7 +87,7 @@ def test_the_image_installs_with_our_setup_and_downloads_nothing_else() -> None:
     runs = [line.removeprefix("RUN ") for line in dockerfile() if line.startswith("RUN ")]
     assert runs[0] == "sh install/run"
     programs = {part.split()[0] for run in runs for part in run.split(" && ")}
-    assert programs <= {"sh", "cd", "terraform", "mv", "rm"}
+    assert programs <= {"sh", "terraform", "mv", "rm"}
     assert not [line for line in dockerfile() if line.startswith("ADD ")]
 
 

@@ -223,7 +223,7 @@ def test_the_hooks_of_pre_commit_run_what_the_setup_installs() -> None:
     assert repository["repo"] == "local"
     assert {hook["language"] for hook in repository["hooks"]} == {"system"}
     programs = {hook["entry"].split()[0] for hook in repository["hooks"]}
-    assert programs == {".venv/bin/ruff", ".venv/bin/mypy"}
+    assert programs == {".venv/bin/ruff", ".venv/bin/mypy", ".venv/bin/hadolint"}
     for program in programs:
         assert (Path(sys.prefix) / "bin" / Path(program).name).exists(), program
 
