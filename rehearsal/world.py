@@ -27,6 +27,7 @@ from rehearsal.google.project import create_project
 from rehearsal.kubernetes import server
 from rehearsal.terraform_program import find_terraform, write_scripts
 from rehearsal.work_folder import CannotStart, check_temporary_folder, empty, lock, usable
+from vocabulary.resource_types import check_files
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -124,6 +125,7 @@ class World:
 
     def __enter__(self) -> World:
         check_temporary_folder()
+        check_files()  # here, for the server would report one with a traceback
         terraform = find_terraform()
         self.folder = usable(self.folder, ours=self.ours)
         self._held = lock(self.folder)

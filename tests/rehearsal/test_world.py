@@ -19,6 +19,8 @@ from rehearsal import started_processes
 from rehearsal.work_folder import CannotStart
 from rehearsal.world import Lost, Project, World
 from tests.rehearsal.fake import CACHE, ROOT
+from vocabulary import resource_types
+from vocabulary.resource_types import DamagedFacts
 
 needs_terraform = pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on the PATH")
 
@@ -303,6 +305,16 @@ def test_a_program_that_is_no_terraform_is_reported(tmp_path: Path, monkeypatch:
 def test_a_missing_folder_for_temporary_files_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path / "gone"))
     with pytest.raises(CannotStart, match=r"TMPDIR: '.*gone' is not a folder"), world_in(tmp_path / "w"):
+        pass
+    assert not (tmp_path / "w").exists()
+
+
+def test_a_damaged_file_of_a_resource_type_is_reported_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x.json").write_text("{")
+    monkeypatch.setattr(resource_types, "FOLDER", tmp_path)
+    with pytest.raises(DamagedFacts, match=r"^vocabulary/resource_types/x\.json: "), world_in(tmp_path / "w"):
         pass
     assert not (tmp_path / "w").exists()
 

@@ -189,6 +189,12 @@ def facts_of(type_: str) -> Facts:
     return result
 
 
+def check_files() -> None:
+    """Reads every type's file. Raises DamagedFacts."""
+    for type_ in all_types():
+        facts_of(type_)
+
+
 def _record(class_: Any, given: dict[str, Any], **parts: Any) -> Any:
     """An object of a dataclass; a trailing underscore of its names is not in the file. Raises ValueError."""
     names = {known.name.rstrip("_"): known.name for known in fields(class_)}
