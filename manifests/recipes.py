@@ -44,7 +44,7 @@ def all_recipes(folder: Path = FOLDER) -> tuple[Recipe, ...]:
             recipes += [recipe] if recipe else []
     except OSError as error:
         raise BadManifest(f"{printable(str(error.filename or folder))}: {error.strerror or error}") from None
-    names = {recipe.name for recipe in recipes}
+    names = [recipe.name for recipe in recipes]
     for recipe in recipes:
         for image in recipe.images:
             if image not in names:

@@ -21,6 +21,7 @@ _COMMANDS = (
     "rehearse",
     "rehearse-pipeline",
     "check",
+    "render",
     "fleet",
     "bootstrap",
     "plan",

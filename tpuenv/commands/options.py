@@ -61,6 +61,38 @@ def value(name: str, metavar: str, text: str, **settings: Any) -> Callable[[F], 
     return click.option(name, metavar=metavar, help=text, **settings)
 
 
+def _recipe_names(_context: click.Context, _argument: click.Parameter, begun: str) -> list[str]:
+    """For completion: the recipes in manifests/."""
+    from manifests.recipes import BadManifest, all_recipes
+
+    try:
+        return [recipe.name for recipe in all_recipes() if recipe.name.startswith(begun)]
+    except BadManifest:
+        return []
+
+
+def team(function: F) -> F:
+    """--team; None where it is not given."""
+    return value("--team", "TEAM", "whose it is (default: the only team)")(function)
+
+
+def run(function: F) -> F:
+    """A run of a recipe: RECIPE, --team, --group, --slices, --set as `settings`, and --name."""
+    recipe = click.argument(
+        "recipe", metavar="RECIPE", help="a folder of manifests/, such as hello-tpu", shell_complete=_recipe_names
+    )
+    group = value("--group", "GROUP", "the pool group to run on (default: the only one that the team may use)")
+    slices = value("--slices", "N", "on how many of its slices (default: 1)", type=click.IntRange(min=1), default=1)
+    settings = click.option(
+        *("--set", "settings"),
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="a value of the recipe, as often as needed; `tpuenv render RECIPE --keys` lists them",
+    )
+    name = value("--name", "NAME", "what the run is called (default: the recipe's name with a random end)")
+    return recipe(team(group(slices(settings(name(function))))))
+
+
 def locks(function: F) -> F:
     """--wait in seconds and --lock-timeout as Terraform reads it."""
     wait_help = "how long to wait for another apply or destroy of this environment (default: 60m)"

@@ -1,0 +1,106 @@
+"""`tpuenv render`: the manifest of one run of a recipe, filled in for this environment."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from environment import project
+from manifests.recipe import Recipe
+from manifests.render import BadManifest, rendered
+from tpuenv.commands import options
+from tpuenv.commands.command import command
+from tpuenv.failure import Failed, WrongArgument
+from tpuenv.jobs.runs import known_recipe, run_of
+
+
+@command(
+    summary="print the manifest of a run, filled in for this environment",
+    examples=(
+        "tpuenv render hello-tpu --keys                 what --set takes",
+        "tpuenv render hello-tpu | kubectl create -f -  submit a run on one slice",
+        "tpuenv render hello-tpu --slices 2 --set ici_model=4",
+    ),
+    notes="Every deploy renders the same manifests with the recipe's name and its defaults, as Kustomize bases in "
+    "cdktf.out/manifests/{team}/{pool group}/{recipe}.",
+)
+@options.run
+@options.flag("--keys", "list what --set takes, and print no manifest")
+@options.value(
+    "-o",
+    "FILE",
+    "write it to this file, in place of what is there, instead of printing it",
+    type=click.Path(path_type=Path),
+)
+def render(
+    *,
+    recipe: str,
+    team: str | None,
+    group: str | None,
+    slices: int,
+    settings: tuple[str, ...],
+    name: str | None,
+    keys: bool,
+    o: Path | None,
+) -> None:
+    """Prints the manifest of one run of a recipe. What can be derived is: hosts, chips, mesh, selectors, queue, bucket
+    and image come from the environment. Each run has a name of its own. Nothing is submitted or asked of a cluster.
+    """
+    if keys:
+        print("\n".join(_keys(known_recipe(recipe))))
+        return
+    run = run_of(project.load_and_warn(), recipe, team=team, group=group, slices=slices, settings=settings, name=name)
+    try:
+        texts = rendered(run)
+    except BadManifest as bad:
+        raise WrongArgument(str(bad)) from None
+    text = "---\n".join(text if text.endswith("\n") else f"{text}\n" for text in texts.values())
+    if o is None:
+        print(text, end="")
+        return
+    _write(o, text)
+    print(f"Wrote {o}: run {run.name}. `kubectl create -f {o}` submits it.")
+
+
+def _keys(recipe: Recipe) -> Iterator[str]:
+    """The keys with their defaults and what they do, and the presets."""
+    yield f"{recipe.name}: {recipe.summary}"
+    parameters = {**recipe.parameters, **recipe.arguments}
+    rows = [(key, parameter.default or "", parameter.help) for key, parameter in parameters.items()]
+    for part, what in ((recipe.mesh.within_slice, "the devices of a slice"), (recipe.mesh.across_slices, "the slices")):
+        for key in part.keys if part else ():
+            rest = part is not None and key == part.rest
+            rows.append((key, "" if rest else "1", f"Mesh: {'what is left of ' if rest else 'a factor of '}{what}"))
+    widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
+    for key, default, help_ in rows:
+        yield f"  {key:{widths[0]}}  {default:{widths[1]}}  {help_}"
+    for name, values in recipe.presets.items():
+        chosen = " (default)" if name == recipe.preset else ""
+        yield f"  preset={name}{chosen}: {', '.join(f'{key}={value}' for key, value in values.items())}"
+    if recipe.more_arguments:
+        yield f"  and {len(recipe.more_arguments)} keys that the program itself has"
+
+
+def _write(file: Path, text: str) -> None:
+    """Writes all of the file or leaves it as it was. Raises Failed."""
+    target = file.resolve()
+    new = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        if target.exists() and not stat.S_ISREG(target.stat().st_mode):
+            target.write_text(text, encoding="utf-8")  # a device or a pipe
+            return
+        try:
+            with new.open("x", encoding="utf-8") as stream:
+                stream.write(text)
+            if target.exists():
+                shutil.copymode(target, new)
+            new.replace(target)
+        finally:
+            new.unlink(missing_ok=True)
+    except (OSError, RuntimeError) as error:
+        raise Failed(f"-o: {file}: {getattr(error, 'strerror', None) or error}") from None
