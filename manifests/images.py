@@ -14,12 +14,19 @@ from vocabulary.text_file import Unreadable, read_text
 DOCKERFILE = "Dockerfile"
 TAG_LENGTH = 12  # hexadecimal digits
 
+_FOLDER = Path(__file__).parent
+
 _MOST_MISTAKES = 20
 _COPIES_A_STAGE = "--from="
 
 
 class BadDockerfile(ValueError):
     """A Dockerfile from which the files of the image cannot be read. The text has a line for every mistake."""
+
+
+def recipes_with_an_image(folder: Path = _FOLDER) -> tuple[str, ...]:
+    """The names of the recipes that have a Dockerfile, sorted."""
+    return tuple(sorted(path.parent.name for path in folder.glob(f"*/{DOCKERFILE}")))
 
 
 def reference(environment: Environment, recipe: Path) -> str:

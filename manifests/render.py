@@ -13,6 +13,7 @@ from pathlib import Path
 from environment import Environment, PoolGroup, Team
 from environment.fleet.values import meant
 from manifests import mesh
+from manifests.images import DOCKERFILE, BadDockerfile, reference
 from manifests.recipes import KUSTOMIZATION, BadManifest, Recipe, all_recipes
 from vocabulary.keys import CPU_GROUP, LOCAL_QUEUE, POOL_GROUP_LABEL, TEAM_ACCOUNT
 from vocabulary.printable import counted, limited, quoted, shortened
@@ -39,7 +40,7 @@ class Run:
     """One run of a recipe: whose it is, where, and what is set.
 
     `group` is None for a recipe that runs on the CPU pool. `settings` are those of --set, by key. Without a name, the
-    run has that of its recipe. `images` are references by digest, by recipe; of the others, the registry's latest.
+    run has that of its recipe. `images` are references by digest, by recipe; the others are named by their tags.
     """
 
     recipe: Recipe
@@ -133,7 +134,11 @@ class _Values:
         self.names: dict[str, str] = {}
         if self.mistakes:
             return
-        derived = _derived(run)
+        try:
+            derived = _derived(run)
+        except BadDockerfile as bad:
+            self.mistakes += str(bad).splitlines()
+            return
         values = self._chosen(run, derived)
         self.words = [f"{key}={values[key]}" for key in run.recipe.arguments if key in values]
         self.words += self._mesh(run, values)
@@ -215,10 +220,8 @@ def _bad_run(run: Run) -> Iterator[str]:
 
 
 def _derived(run: Run) -> dict[str, str]:
-    """What the environment says, by ${NAME}; of a run without TPUs nothing about them."""
+    """What the environment says, by ${NAME}; of a run without TPUs nothing about them. Raises BadDockerfile."""
     environment, recipe = run.environment, run.recipe
-    registry = environment.names.registry_url
-    images = {name: run.images.get(name, f"{registry}/{name}") for name in (recipe.name, *recipe.images)}
     names = {
         "NAME": run.name or recipe.name,
         "NAMESPACE": run.team.name,
@@ -226,7 +229,6 @@ def _derived(run: Run) -> dict[str, str]:
         "PRIORITY": run.team.priority or DEFAULT_PRIORITY,
         "SERVICE_ACCOUNT": TEAM_ACCOUNT,
         "BUCKET": environment.names.bucket(run.team.name),
-        "IMAGE": images[recipe.name],
         "POOL_GROUP_LABEL": POOL_GROUP_LABEL,
         "POOL_GROUP": run.group.name if run.group else CPU_GROUP,
         "PROJECT_ID": environment.settings.project_id,
@@ -234,7 +236,7 @@ def _derived(run: Run) -> dict[str, str]:
         "TENSORBOARD_REGION": environment.settings.tensorboard_region,
         "TENSORBOARD": environment.names.tensorboard,
     }
-    names |= {f"IMAGE_{name.upper().replace('-', '_')}": images[name] for name in recipe.images}
+    names |= _images(run)
     if run.group is None:
         return names
     slice_ = run.group.slice
@@ -249,6 +251,15 @@ def _derived(run: Run) -> dict[str, str]:
         "SLICES": str(run.slices),
         "GROUP_SLICES": str(run.group.slices),
     }
+
+
+def _images(run: Run) -> dict[str, str]:
+    """The image of the recipe, if it has a Dockerfile, and those of the recipes that it names. Raises BadDockerfile."""
+    recipe = run.recipe
+    folders = {f"IMAGE_{name.upper().replace('-', '_')}": recipe.folder.with_name(name) for name in recipe.images}
+    if recipe.name in run.images or (recipe.folder / DOCKERFILE).exists():
+        folders["IMAGE"] = recipe.folder
+    return {name: run.images.get(folder.name) or reference(run.environment, folder) for name, folder in folders.items()}
 
 
 def _meant_key(key: str, recipe: Recipe) -> str:

@@ -23,8 +23,8 @@ def build(name: str) -> Config:
     return read(FOLDER / f"{name}.yaml")
 
 
-def test_there_is_a_file_for_every_trigger_and_one_for_the_builder() -> None:
-    assert {path.stem for path in FILES} == {*BUILDS, "builder"}
+def test_there_is_a_file_for_every_trigger_and_two_that_a_person_starts() -> None:
+    assert {path.stem for path in FILES} == {*BUILDS, "builder", "images"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -20,6 +20,7 @@ from vocabulary.resource_types import DamagedFacts
 _COMMANDS = (
     "rehearse",
     "rehearse-pipeline",
+    "images",
     "check",
     "render",
     "fleet",

@@ -19,6 +19,7 @@ from environment.fleet.quotas import most_slices, slices_of_teams
 from environment.settings.model import MOST_SLICES
 from environment.tpu import slice_for, tpu_types
 from environment.tpu_catalogue import GENERATIONS
+from manifests.images import reference
 from manifests.parameters import Parameter
 from manifests.recipes import FOLDER, KUSTOMIZATION, BadManifest, Recipe, UnknownRecipe, all_recipes, recipe_named
 from manifests.render import LONGEST_NAME, Run, arguments, render, rendered, unique_name
@@ -217,12 +218,25 @@ def test_a_default_names_what_is_derived(tmp_path: Path) -> None:
     assert arguments(run_of(recipe, name="mine")) == ["to=gs://my-project-tpu-tpu-training/mine"]
 
 
-def test_an_image_is_the_registrys_or_the_one_that_the_run_names(tmp_path: Path) -> None:
+def test_an_image_is_named_by_its_tag_or_is_the_one_that_the_run_names(tmp_path: Path) -> None:
     recipe = new_recipe(tmp_path, "images: [hello-tpu]", "a: ${IMAGE}\nb: ${IMAGE_HELLO_TPU}\n")
-    registry = "us-east5-docker.pkg.dev/my-project/tpu-images"
-    assert objects(rendered(run_of(recipe))) == [{"a": f"{registry}/serve", "b": f"{registry}/hello-tpu"}]
+    (recipe.folder / "Dockerfile").write_text("FROM scratch\n")
+    own, other = (reference(DEFAULT, recipe.folder.with_name(name)) for name in ("serve", "hello-tpu"))
+    assert objects(rendered(run_of(recipe))) == [{"a": own, "b": other}]
     (pinned,) = objects(rendered(run_of(recipe, images={"hello-tpu": "a@sha256:b"})))
-    assert pinned == {"a": f"{registry}/serve", "b": "a@sha256:b"}
+    assert pinned == {"a": own, "b": "a@sha256:b"}
+
+
+def test_a_dockerfile_that_cannot_name_an_image_is_refused(tmp_path: Path) -> None:
+    recipe = new_recipe(tmp_path, "{}", "a: ${IMAGE}\n")
+    (recipe.folder / "Dockerfile").write_text("FROM scratch\nADD a b\n")
+    with pytest.raises(BadManifest, match=r"^serve/Dockerfile:2: ADD unpacks archives and downloads; use COPY$"):
+        render(DEFAULT, [recipe])
+
+
+def test_a_recipe_without_a_dockerfile_has_no_image(tmp_path: Path) -> None:
+    with pytest.raises(BadManifest, match=r"serve/server\.yaml:1: \$\{IMAGE\} is not a name that is filled in"):
+        rendered(run_of(new_recipe(tmp_path, "{}", "a: ${IMAGE}\n")))
 
 
 def test_a_recipe_of_the_cpu_pool_is_rendered_once_a_team_and_knows_no_tpus(tmp_path: Path) -> None:

@@ -116,5 +116,5 @@ def test_the_mistakes_in_all_files_are_reported_at_once(checkout: Path, triggers
         path.write_text(f"queueTtl: 3s\n{path.read_text()}")
     lines = reported(checkout, triggers)
     assert {line.partition(":")[0] for line in lines} == {
-        f"cloudbuild/{name}.yaml" for name in ("builder", "plan", "deploy", "destroy", "drift")
+        f"cloudbuild/{name}.yaml" for name in ("builder", "images", "plan", "deploy", "destroy", "drift")
     }

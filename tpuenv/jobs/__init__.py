@@ -1,5 +1,5 @@
-"""Workloads: recipes that are run, manifests in files, folders and standard input, and whether the environment's queues
-would admit them.
+"""Workloads: recipes that are run and their images, manifests in files, folders and standard input, and whether the
+environment's queues would admit them.
 
-Imports admission/, environment/, manifests/ and tpuenv.failure.
+Imports admission/, environment/, manifests/, tpuenv.google and tpuenv.failure.
 """

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from manifests.images import BadDockerfile, built_from, content_tag, reference
-from manifests.render import WORKLOADS
+from manifests.recipes import FOLDER
 from tests.loading import loaded
 
 DOCKERFILE = """\
@@ -98,6 +98,6 @@ def test_a_recipe_without_a_dockerfile_is_refused(recipe: Path) -> None:
         content_tag(recipe)
 
 
-@pytest.mark.parametrize("dockerfile", sorted(WORKLOADS.glob("*/Dockerfile")), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("dockerfile", sorted(FOLDER.glob("*/Dockerfile")), ids=lambda path: path.parent.name)
 def test_every_recipe_has_a_tag(dockerfile: Path) -> None:
     assert re.fullmatch("[0-9a-f]{12}", content_tag(dockerfile.parent))

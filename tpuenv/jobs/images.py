@@ -1,0 +1,63 @@
+"""The images of the recipes: which are in the environment's registry, and how those that are not get there."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from environment import Environment, project
+from manifests.images import reference
+from manifests.recipes import FOLDER
+from tpuenv.failure import Failed
+from tpuenv.google.clients import Clients
+from tpuenv.google.registry import by_digest
+
+BUILD = "cloudbuild/images.yaml"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Image:
+    """The image of a recipe: by its tag, and by its digest, which is None where the registry does not have it."""
+
+    recipe: str
+    tagged: str
+    pinned: str | None
+
+
+def image(environment: Environment, clients: Clients, recipe: str) -> Image:
+    """Asks the registry for the image of that recipe. Raises Failed, and manifests.images.BadDockerfile."""
+    tagged = reference(environment, FOLDER / recipe)
+    return Image(recipe=recipe, tagged=tagged, pinned=by_digest(clients, tagged))
+
+
+def build_command(environment: Environment, missing: Image) -> list[str]:
+    """The words of the command that builds and pushes an image, to be run in the checkout's folder."""
+    return [
+        *("gcloud", "builds", "submit", str(Path(FOLDER.name, missing.recipe)), "--config", BUILD),
+        *("--project", environment.settings.project_id, "--substitutions", f"_IMAGE={missing.tagged}"),
+    ]
+
+
+def build(environment: Environment, clients: Clients, missing: Image) -> Image:
+    """Runs that command, which prints the build's log, and asks the registry again. Raises Failed."""
+    command = build_command(environment, missing)
+    program = shutil.which(command[0])
+    if program is None:
+        raise Failed(
+            "gcloud: not found on the PATH; install it (https://cloud.google.com/sdk/docs/install), or run this where "
+            "it is installed:\n"
+            f"  {shlex.join(command)}"
+        )
+    code = subprocess.run([program, *command[1:]], cwd=project.ROOT, check=False).returncode
+    if code:
+        raise Failed(
+            f"{missing.recipe}: its image was not built: gcloud ended with exit code {code}; what it printed says why. "
+            "The images built before are in the registry"
+        )
+    built = image(environment, clients, missing.recipe)
+    if built.pinned is None:
+        raise Failed(f"{missing.recipe}: the build succeeded, and the registry does not have {missing.tagged}")
+    return built
