@@ -64,6 +64,11 @@ def documents(name: str) -> Iterator[Document]:
     except _BadFile as error:
         yield Document(file=name, problem=str(error))
         return
+    yield from documents_in(text, file=name)
+
+
+def documents_in(text: str, *, file: str) -> Iterator[Document]:
+    """Every document of the text of a file, in the same way."""
     number = 0
     for line, chunk in _chunks(text):
         try:
@@ -74,11 +79,11 @@ def documents(name: str) -> Iterator[Document]:
             where = f", line {line + mark.line + 1}" if mark else ""
             tag = isinstance(error, AttributeError | LookupError)
             what = "a value is not what its tag says" if tag else getattr(error, "problem", None) or str(error)[:100]
-            yield Document(file=name, problem=f"is not YAML{where}: {what}")
+            yield Document(file=file, problem=f"is not YAML{where}: {what}")
         else:
             for item in (item for value in values for item in _items(value)):
                 number += 1
-                yield Document(file=name, number=number, value=item)
+                yield Document(file=file, number=number, value=item)
 
 
 def _read(name: str) -> str:
