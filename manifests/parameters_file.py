@@ -8,7 +8,7 @@
       source: {required: true, example: "gs://a/b", kind: text, help: What is copied}
     arguments:                              # of the program, as the words key=value in ${ARGUMENTS}
       steps: {default: 200, kind: count, help: How many steps}
-    more_arguments: keys.txt                # a file with further keys of the program, one a line
+    more_arguments: keys.txt                # a file with keys of the program, one a line: those not described here
     mesh:                                   # arguments whose product is the devices of a slice, the slices of a run
       within_slice: {keys: [ici_data, ici_model], rest: ici_data}
       across_slices: {keys: [dcn_data, dcn_model], rest: dcn_data}
@@ -79,6 +79,8 @@ class _Parser:
             mesh=self._mesh(values.get("mesh")),
         )
         self._check_keys(root, recipe)
+        others = {*recipe.parameters, *recipe.arguments, *recipe.mesh.keys}
+        recipe = replace(recipe, more_arguments=tuple(key for key in recipe.more_arguments if key not in others))
         presets = self._presets(values.get("presets"), recipe)
         preset = reader.parsed(values["preset"], text_value) if "preset" in values else None
         if preset is not None and preset not in presets:

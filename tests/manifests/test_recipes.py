@@ -51,7 +51,7 @@ def test_a_recipe_is_what_its_parameters_file_says(tmp_path: Path) -> None:
         preset: small
         """
     folder = recipes_with(tmp_path, "serve", server="a: 1\n", parameters=parameters)
-    (folder / "serve" / "keys.txt").write_text("extra\nother\n")
+    (folder / "serve" / "keys.txt").write_text("extra\nrate\nother\nrestarts\nici_a\n")
     recipe = recipe_named("serve", folder)
     assert (recipe.summary, recipe.tpu, recipe.images) == ("Serves a model.", False, ("hello-tpu",))
     assert recipe.parameters["restarts"].default == "10"
