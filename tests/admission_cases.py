@@ -8,8 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from admission import Explanation
-from tests.yaml_files import documents
 
 DATA = Path(__file__).parent / "admission"
 CASES = DATA / "cases"
@@ -19,7 +20,7 @@ Object = dict[str, Any]
 
 @cache
 def _case(name: str) -> Object:
-    _, manifest = documents(CASES / f"{name}.yaml")
+    _, manifest = yaml.safe_load_all((CASES / f"{name}.yaml").read_text(encoding="utf-8"))
     return manifest  # type: ignore[no-any-return]
 
 
@@ -29,7 +30,7 @@ def manifest_of(name: str) -> Object:
 
 @cache
 def _read_fleet(name: str) -> list[Object]:
-    return documents(DATA / "fleets" / f"{name}.yaml")
+    return list(yaml.safe_load_all((DATA / "fleets" / f"{name}.yaml").read_text(encoding="utf-8")))
 
 
 def fleet(name: str = "one-team") -> list[Object]:
@@ -98,7 +99,7 @@ def rule_cases() -> tuple[RuleCase, ...]:
     """Those of tests/admission/rules, in order."""
     cases = []
     for file in sorted((DATA / "rules").glob("*.yaml")):
-        for number, described in enumerate(documents(file)[0]):
+        for number, described in enumerate(yaml.safe_load(file.read_text(encoding="utf-8"))):
             place = f"{file.stem}-{number}"
             cases.append(RuleCase(**{**described, "also": tuple(described.get("also", ())), "place": place}))
     return tuple(cases)

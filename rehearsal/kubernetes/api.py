@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 import uuid
+from datetime import datetime, timezone
 from typing import Any
 
 from rehearsal.kubernetes import controllers, pods, webhooks
@@ -63,7 +64,8 @@ class Api(Objects):
         # Outside of the transaction: a webhook that refuses counts its refusals.
         webhooks.review(self, new)
         with self.cloud.transaction():
-            metadata.update(uid=str(uuid.uuid4()), generation=1, creationTimestamp="2026-01-01T00:00:00Z")
+            now = f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
+            metadata.update(uid=str(uuid.uuid4()), generation=1, creationTimestamp=now)
             metadata["resourceVersion"] = str(self.cloud.next("resource-version"))
             if not dry_run:
                 self.store(new)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from environment import Environment, project
-from manifests.images import reference
-from manifests.recipes import FOLDER
-from tpuenv.failure import Failed
+from manifests.images import BadDockerfile, reference
+from manifests.recipes import FOLDER, Recipe
+from tpuenv.failure import Failed, WrongArgument
 from tpuenv.google.clients import Clients
 from tpuenv.google.registry import by_digest
 
@@ -31,6 +32,24 @@ def image(environment: Environment, clients: Clients, recipe: str) -> Image:
     """Asks the registry for the image of that recipe. Raises Failed, and manifests.images.BadDockerfile."""
     tagged = reference(environment, FOLDER / recipe)
     return Image(recipe=recipe, tagged=tagged, pinned=by_digest(clients, tagged))
+
+
+def pinned_images(environment: Environment, clients: Clients, recipe: Recipe) -> dict[str, str]:
+    """By recipe, the digest of each image that runs of `recipe` use. Raises Failed where the registry lacks one."""
+    try:
+        used = [image(environment, clients, name) for name in (recipe.name, *recipe.images)]
+    except BadDockerfile as bad:
+        raise WrongArgument(str(bad)) from None
+    if missing := [item for item in used if item.pinned is None]:
+        names = ", ".join(item.tagged for item in missing)
+        how = how_to_build([item.recipe for item in missing])
+        raise Failed(f"image: the registry has no {names}, and without it no pod starts; {how}")
+    return {item.recipe: item.pinned for item in used if item.pinned is not None}
+
+
+def how_to_build(recipes: Sequence[str]) -> str:
+    """The command that builds and pushes the images of these recipes, in words."""
+    return f"`tpuenv images --build {' '.join(recipes)}` builds it"
 
 
 def build_command(environment: Environment, missing: Image) -> list[str]:

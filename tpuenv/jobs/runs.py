@@ -62,6 +62,11 @@ def known_team(environment: Environment, name: str | None) -> Team:
     return team
 
 
+def team_names(environment: Environment, team: str | None) -> list[str]:
+    """The team of that name, or all. Raises WrongArgument for one that does not exist."""
+    return [item.name for item in environment.teams] if team is None else [known_team(environment, team).name]
+
+
 def _team(environment: Environment, name: str | None, mistakes: list[str]) -> Team | None:
     teams = {team.name: team for team in environment.teams}
     if name is None and len(teams) == 1:

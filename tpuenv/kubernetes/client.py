@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
@@ -108,7 +108,7 @@ class Cluster:
         follow: bool = False,
         since: str = "",
         tail: int | None = None,
-    ) -> Iterator[bytes]:
+    ) -> Generator[bytes, None, None]:
         """The log of a container, line by line without the line's end, each after its time and a space.
 
         `since` is a time of such a line: what was logged in that second comes again. With `follow` it goes on until the

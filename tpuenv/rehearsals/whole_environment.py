@@ -1,4 +1,4 @@
-"""The rehearsal of a whole environment: deploy, deploy again, submit recipes, destroy."""
+"""The rehearsal of a whole environment: deploy, deploy again, submit workloads, destroy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from environment import Environment, project
 from tpuenv.rehearsals.parts import PROTECTED, UNPROTECTED, Parts
-from tpuenv.rehearsals.submissions import submit_recipes
+from tpuenv.rehearsals.submissions import submit_workloads
 from tpuenv.terminal.dialog import has_person
 from tpuenv.terraform.errors import protected
 
@@ -69,8 +69,8 @@ class EnvironmentRehearsal(Parts):
                     self.wrong(f"{stack.name}: the second deployment changes something\n" + _changes(stack))
 
     def _submit(self) -> None:
-        with self.part("Submit every recipe for every team"):
-            submit_recipes(self, self._cluster())
+        with self.part("Submit every workload for every team"):
+            submit_workloads(self, self._cluster())
 
     def _refused_destroy(self) -> None:
         with self.part("Destroy while protected: must be refused"):

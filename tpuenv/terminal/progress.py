@@ -20,12 +20,15 @@ class Progress:
     """Shows what runs, how far it is, and for how many seconds. Other lines are printed through `line`, inside the
     context and outside.
 
-    `every` is in seconds: how often it is shown.
+    `every` is in seconds: how often it is shown. `still` follows the seconds in a log.
     """
 
-    def __init__(self, *, out: TextIO | None = None, every: float | None = None) -> None:
+    def __init__(
+        self, *, out: TextIO | None = None, every: float | None = None, still: str = ", still running"
+    ) -> None:
         self._out = out or sys.stdout
         self._moves, self._coloured = is_moving(self._out), is_coloured(self._out)
+        self._still = still
         self._every = every or (_TERMINAL_SECONDS if self._moves else _LOG_SECONDS)
         self._lock = threading.Lock()
         self._over = threading.Event()
@@ -80,7 +83,7 @@ class Progress:
             self._shown = True
         else:
             detail = f" ({self._detail})" if self._detail else ""
-            self._out.write(f"{words}, still running{detail}\n")
+            self._out.write(f"{words}{self._still}{detail}\n")
         self._out.flush()
 
     def _columns(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import ThreadingHTTPServer
@@ -23,8 +24,12 @@ from tests.rehearsal.deployed import api_of, deploy
 from tests.rehearsal.fake import FakeCloud
 from tests.synthesis import Synthesis
 from tpuenv.google.clients import Patience
+from tpuenv.jobs.follow import following
+from tpuenv.jobs.job import Job
+from tpuenv.kubernetes import connection
 from tpuenv.kubernetes.client import Cluster
 from tpuenv.kubernetes.connection import ADDRESS, connect
+from tpuenv.terminal.progress import Progress
 
 Object = dict[str, Any]
 
@@ -62,6 +67,16 @@ class Ground:
         server, self.address = http_server.start(answer)
         return server
 
+    def at_reads(self, job: str, *steps: Callable[[], object]) -> None:
+        """Calls each step before one read of the job, in their order."""
+        remaining = list(steps)
+
+        def step(request: Request) -> None:
+            if request.method == "GET" and request.path.endswith(f"/jobsets/{job}") and remaining:
+                remaining.pop(0)()
+
+        self.before.append(step)
+
     def patch(self, kind: str, name: str, change: Object, *, namespace: str = "tpu-training") -> None:
         version = {"Pod": "v1", "JobSet": "jobset.x-k8s.io/v1alpha2", "Job": "batch/v1"}[kind]
         self.api.patch(self.api.resource(version, kind), namespace, name, change)
@@ -96,6 +111,7 @@ def served(fake: FakeCloud, environment: Environment, monkeypatch: pytest.Monkey
     ground = Ground(fake=fake, environment=environment)
     server = ground.serve()
     monkeypatch.setenv("GOOGLE_CONTAINER_CUSTOM_ENDPOINT", f"{ground.address}/v1/")
+    monkeypatch.setenv("GOOGLE_ARTIFACT_REGISTRY_CUSTOM_ENDPOINT", f"{ground.address}/v1/")
     monkeypatch.setenv("GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", f"{ground.address}/storage/v1/")
     monkeypatch.setenv(ADDRESS, f"{ground.address}/clusters/{{endpoint}}")
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", TOKEN)
@@ -130,6 +146,24 @@ def fleet(
 def cluster(ground: Ground) -> Cluster:
     """The client, of the project's administrator, that waits for nothing long."""
     return quick(connect(ground.environment))
+
+
+@pytest.fixture
+def follower(cluster: Cluster) -> Callable[..., int]:
+    """Follows a JobSet of the default environment; what is said of it goes to standard error."""
+
+    def follow(name: str = "train", **more: Any) -> int:
+        with Progress(out=sys.stderr, every=60) as progress:
+            job = Job(kind="JobSet", team="tpu-training", name=name, body={}, workload={})
+            return following(cluster, job, progress=progress, **more)
+
+    return follow
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands wait for nothing long."""
+    monkeypatch.setattr(connection, "connect", lambda environment: quick(connect(environment)))
 
 
 def quick(cluster: Cluster) -> Cluster:

@@ -1,0 +1,252 @@
+"""`tpuenv submit`, `jobs`, `logs` and `cancel`, as they are typed, with the fake cluster over HTTP."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from manifests.images import reference
+from manifests.recipes import FOLDER
+from rehearsal.google.artifact_registry_api import push
+from rehearsal.http_server import Request, Response, json_response
+from tests.rehearsal.job_sets import job_set
+from tests.tpuenv.jobs.conftest import Ground, act_as
+from tpuenv.main import main
+
+TEAM = "tpu-training"
+Capture = pytest.CaptureFixture[str]
+
+pytestmark = pytest.mark.usefixtures("at_once")
+
+
+@pytest.fixture(autouse=True)
+def _project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The settings of the default environment, which the fake cloud holds."""
+    monkeypatch.setenv("TPU_TYPE", "v6e-16")
+
+
+@pytest.fixture
+def image(ground: Ground) -> str:
+    """The image of hello-tpu, which somebody has built."""
+    name = reference(ground.environment, FOLDER / "hello-tpu")
+    push(ground.fake.cloud, name)
+    return name
+
+
+def jobsets(ground: Ground, namespace: str = TEAM) -> list[dict[str, object]]:
+    return ground.api.all(ground.api.resource("jobset.x-k8s.io/v1alpha2", "JobSet"), namespace)
+
+
+def test_submit_creates_the_job_by_digest_and_follows_it_to_its_end(
+    ground: Ground, image: str, capsys: Capture
+) -> None:
+    ground.at_reads("try-1", lambda: None, lambda: ground.end("try-1"))
+    assert main(["submit", "hello-tpu", "--name", "try-1", "--slices", "2", "--set", "steps=3"]) == 0
+    (created,) = jobsets(ground)
+    assert f"{image.rpartition(':')[0]}@sha256:" in json.dumps(created)
+    assert created["metadata"]["labels"]["tpuenv/recipe"] == "hello-tpu"  # type: ignore[index]
+    printed = capsys.readouterr()
+    assert "the fake cluster runs no programs" in printed.out
+    assert "Created JobSet tpu-training/try-1" in printed.err
+    assert "JobSet tpu-training/try-1 succeeded" in printed.err
+
+
+def test_submit_that_is_detached_ends_at_once_and_says_how_to_follow(
+    ground: Ground, image: str, capsys: Capture
+) -> None:
+    assert main(["submit", "hello-tpu", "--detach"]) == 0
+    (created,) = jobsets(ground)
+    name = created["metadata"]["name"]  # type: ignore[index]
+    assert name.startswith("hello-tpu-")
+    assert capsys.readouterr().out == f"To follow it: tpuenv logs {name} --team {TEAM} --follow\n"
+
+
+def test_a_run_whose_image_was_not_built_creates_nothing(ground: Ground, capsys: Capture) -> None:
+    assert main(["submit", "hello-tpu"]) == 1
+    assert jobsets(ground) == []
+    printed = capsys.readouterr().err
+    assert "the registry has no us-east5-docker.pkg.dev/my-project/tpu-images/hello-tpu:" in printed
+    assert "`tpuenv images --build hello-tpu`" in printed
+
+
+def test_a_run_that_the_queues_would_never_admit_creates_nothing(
+    ground: Ground, image: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("manifests.render.DEFAULT_PRIORITY", "urgent")
+    assert main(["submit", "hello-tpu"]) == 1
+    assert jobsets(ground) == []
+    assert not any(request.startswith("POST") for request in ground.requests)
+    printed = capsys.readouterr().err
+    assert "would never start" in printed
+    assert "no WorkloadPriorityClass 'urgent'" in printed
+    assert "Nothing was created" in printed
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["hello-tup"], "there is no recipe 'hello-tup'; did you mean 'hello-tpu'?"),
+        (["hello-tpu", "--group", "tup"], "--group: there is no pool group 'tup'; did you mean 'tpu'?"),
+        (["hello-tpu", "--slices", "3"], "pool group tpu has 2 slices"),
+        (["hello-tpu", "--set", "stesp=1"], "did you mean 'steps'?"),
+    ],
+)
+def test_what_is_mistyped_is_refused_before_anything_is_asked_of_google(
+    words: list[str], said: str, ground: Ground, capsys: Capture
+) -> None:
+    assert main(["submit", *words]) == 2
+    assert said in capsys.readouterr().err
+    assert ground.requests == []
+
+
+def test_a_name_that_exists_is_refused_and_the_job_that_has_it_stays(
+    ground: Ground, image: str, capsys: Capture
+) -> None:
+    assert main(["submit", "hello-tpu", "--name", "train", "--detach"]) == 0
+    before = jobsets(ground)
+    assert main(["submit", "hello-tpu", "--name", "train", "--detach"]) == 1
+    assert "JobSet tpu-training/train: it exists already; give another name with --name" in capsys.readouterr().err
+    assert jobsets(ground) == before
+
+
+def refuse(what: str) -> Callable[[Request], Response | None]:
+    def answer(request: Request) -> Response | None:
+        if f"{request.method} {request.path}".endswith(what):
+            return json_response({"message": "no", "reason": "Forbidden"}, status=403)
+        return None
+
+    return answer
+
+
+@pytest.fixture
+def two_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """hello-tpu with a ConfigMap before its JobSet."""
+    from tpuenv.commands import submit
+
+    rendered = submit.rendered
+    config = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "config", "namespace": "tpu-training"}}'
+    monkeypatch.setattr(submit, "rendered", lambda run: {"config.yaml": config, **rendered(run)})
+
+
+@pytest.mark.usefixtures("two_documents")
+def test_what_a_job_needs_is_created_after_it_and_deleted_with_it(ground: Ground, image: str) -> None:
+    assert main(["submit", "hello-tpu", "--name", "train", "--detach"]) == 0
+    config = ground.api.get(ground.api.resource("v1", "ConfigMap"), TEAM, "config")
+    (owner,) = config["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"], owner["uid"]) == ("JobSet", "train", jobsets(ground)[0]["metadata"]["uid"])  # type: ignore[index]
+
+
+@pytest.mark.usefixtures("two_documents")
+def test_where_a_second_object_is_refused_the_first_is_deleted(ground: Ground, image: str, capsys: Capture) -> None:
+    ground.before.append(refuse("/configmaps"))
+    assert main(["submit", "hello-tpu", "--name", "train", "--detach"]) == 1
+    assert "may not create ConfigMap tpu-training/config" in capsys.readouterr().err
+    assert jobsets(ground) == []
+
+
+@pytest.mark.usefixtures("two_documents")
+def test_where_the_first_cannot_be_deleted_it_says_what_remains(ground: Ground, image: str, capsys: Capture) -> None:
+    ground.before += [refuse("/configmaps"), refuse("/jobsets/train")]
+    assert main(["submit", "hello-tpu", "--name", "train", "--detach"]) == 1
+    printed = capsys.readouterr().err
+    assert "may not create ConfigMap tpu-training/config" in printed
+    assert "could not be deleted, and remains: JobSet tpu-training/train" in printed
+
+
+def test_jobs_lists_each_with_its_state_its_place_and_why_it_waits(ground: Ground, capsys: Capture) -> None:
+    assert main(["jobs"]) == 0
+    assert capsys.readouterr().out == "There are no jobs.\n"
+    for name in ("one", "two", "three", "four"):
+        ground.api.create(job_set(name))
+    ground.end("one")
+    ground.end("two", "Failed", message="too many restarts")
+    ground.patch("Pod", ground.pods()[-1]["metadata"]["name"], {"status": {"phase": "Pending", "conditions": []}})
+    ground.api.create(job_set("five"))
+    assert main(["jobs", "--team", TEAM]) == 0
+    heading, *lines = capsys.readouterr().out.splitlines()
+    assert heading.split() == ["NAME", "TEAM", "RECIPE", "STATE", "QUEUE", "SLICES", "AGE"]
+    rows = {line.split()[0]: " ".join(line.split()[3:-1]) for line in lines if not line.startswith(" ")}
+    assert rows == {
+        "one": "succeeded - 1 of tpu",
+        "two": "failed - 1 of tpu",
+        "three": "running on 4 hosts - 1 of tpu",
+        "four": "starting (3 of 4 hosts run) - 1 of tpu",
+        "five": "waiting 1 1",
+    }
+    below = {line.split()[0]: after for line, after in itertools.pairwise(lines)}
+    assert below["two"] == "  too many restarts"
+    assert "in use by jobs that this one may not stop" in below["five"]
+
+
+def test_jobs_of_teams_that_may_not_be_read_hide_no_others(
+    fleet: Ground, capsys: Capture, monkeypatch: pytest.MonkeyPatch, fleet_settings: None
+) -> None:
+    manifest = job_set()
+    manifest["metadata"]["namespace"] = "research"
+    fleet.api.create(manifest)
+    act_as("alice@example.com", monkeypatch)
+    assert main(["jobs"]) == 0
+    printed = capsys.readouterr()
+    assert "train" in printed.out
+    assert "note: the jobs of team serving may not be read" in printed.err
+    act_as("bob@example.com", monkeypatch)
+    assert main(["jobs", "--team", "research"]) == 1
+    assert "permission: bob@example.com may not list workloads in namespace research" in capsys.readouterr().err
+
+
+@pytest.fixture
+def fleet_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    cases = Path(__file__).parents[2] / "cases"
+    text = (cases / "three-teams-four-groups.env").read_text(encoding="utf-8")
+    (tmp_path / "vars.env").write_text(text, encoding="utf-8")
+    fleet = (cases / "three-teams-four-groups.fleet.yaml").read_text(encoding="utf-8")
+    (tmp_path / "fleet.yaml").write_text(fleet, encoding="utf-8")
+    monkeypatch.setenv("TPUENV_FOLDER", str(tmp_path))
+    monkeypatch.delenv("TPU_TYPE")
+
+
+@pytest.mark.parametrize("command", ["logs", "cancel"])
+def test_a_job_that_does_not_exist_is_not_taken_for_another(command: str, ground: Ground, capsys: Capture) -> None:
+    assert main([command, "train"]) == 2
+    assert "there is no job 'train', nor any other of tpu-training" in capsys.readouterr().err
+    ground.api.create(job_set())
+    assert main([command, "trian"]) == 2
+    assert "there is no job 'trian'; did you mean 'train'?" in capsys.readouterr().err
+    assert len(jobsets(ground)) == 1
+
+
+def test_logs_prints_what_a_host_has_logged(ground: Ground, capsys: Capture) -> None:
+    ground.api.create(job_set())
+    ground.log(ground.pods()[2]["metadata"]["name"], "a", "\x1b[2J b")
+    assert main(["logs", "train", "--host", "2"]) == 0
+    assert capsys.readouterr().out == "a\n\\x1b[2J b\n"
+    assert main(["logs", "train", "--host", "4"]) == 2
+    assert "no slice 0, host 4; it has slice 0, host 0 to slice 0, host 3" in capsys.readouterr().err
+
+
+def test_logs_of_a_job_that_waits_say_why_there_are_none(ground: Ground, capsys: Capture) -> None:
+    for name in ("one", "two", "train"):
+        ground.api.create(job_set(name))
+    assert main(["logs", "train"]) == 1
+    assert "has logged nothing: it is waiting: " in capsys.readouterr().err
+
+
+def test_logs_follow_until_the_job_ends(ground: Ground, capsys: Capture) -> None:
+    ground.api.create(job_set())
+    ground.log(ground.pods()[0]["metadata"]["name"], "step 1")
+    ground.at_reads("train", lambda: None, lambda: ground.end("train", "Failed"))
+    assert main(["logs", "train", "--follow"]) == 1
+    assert capsys.readouterr().out == "step 1\n"
+
+
+def test_cancel_deletes_the_job_and_the_next_one_starts(ground: Ground, capsys: Capture) -> None:
+    for name in ("one", "two", "three"):
+        ground.api.create(job_set(name))
+    assert main(["cancel", "one"]) == 0
+    assert capsys.readouterr().out.startswith("Deleted JobSet tpu-training/one: it was running on 4 hosts, ")
+    assert main(["jobs"]) == 0
+    assert "waiting" not in capsys.readouterr().out

@@ -1,0 +1,242 @@
+"""Follows a job: until every host runs, then the log of one host, then how the job ended."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+
+from tpuenv.failure import Failed, WrongArgument
+from tpuenv.jobs.job import WITH_PODS, Job, Pod, State, read_job
+from tpuenv.jobs.log import Position, new_lines
+from tpuenv.jobs.obstacles import exit_words, failed_pods, pod_obstacles, warnings_of, who_uses
+from tpuenv.kubernetes.client import Cluster
+from tpuenv.kubernetes.errors import ApiError, Unreachable
+from tpuenv.terminal.colours import Tone
+from tpuenv.terminal.progress import Progress
+from vocabulary.printable import counted, printable
+
+_INTERRUPTED = 130  # as a shell says it of a command that Ctrl-C ended
+_LAST_LINES = 20  # of the log of a host that failed
+
+
+@dataclass(kw_only=True)
+class Follower:
+    """Follows one job. `slice` and `host` say whose log is shown; `build` is how to build the image of the job.
+
+    What is said of the job goes to `progress`, and only the log itself to standard output.
+    """
+
+    cluster: Cluster
+    team: str
+    kind: str
+    name: str
+    progress: Progress
+    slice: int = 0
+    host: int = 0
+    build: str = ""
+    clock: Callable[[], float] = time.monotonic
+    _said: set[str] = field(default_factory=set)
+    _position: Position = field(default_factory=Position)
+    _pod: str = ""  # the uid of the pod whose log is shown
+    _before: Job | None = None  # as it was read last
+    _lost: float | None = None  # since when the cluster does not answer, in seconds of the clock
+
+    def __post_init__(self) -> None:
+        self.cluster = replace(self.cluster, say=self._say)
+
+    def follow(self) -> int:
+        """Until the job ends: 0 if it succeeded, 1 if it failed or was deleted. Raises Failed."""
+        while True:
+            try:
+                job = read_job(self.cluster, team=self.team, kind=self.kind, name=self.name)
+                code = self._next(job)
+            except Unreachable as error:
+                self._wait_for_answer(error)
+                continue
+            self._lost = None
+            if code is not None:
+                return code
+            time.sleep(self.cluster.patience.poll)
+
+    def _next(self, job: Job | None) -> int | None:
+        """One step; the exit code if it was the last."""
+        if job is None:
+            self._say(f"{self.kind} {self.team}/{self.name} was deleted: it does not run any more", Tone.BAD)
+            return 1
+        self._notice_a_new_start(job)
+        pod = self._chosen(job)
+        if pod and pod.started and (pod.uid == self._pod or job.all_started or job.state.is_end):
+            self._show_log(job, pod)
+            if job.state.is_end:
+                return self._ended(job)
+            for line in pod_obstacles(job, build=self.build):
+                self._say_once(f"  {line}", Tone.WARNING)
+            return None
+        if job.state.is_end:
+            return self._ended(job)
+        self._report(job)
+        return None
+
+    def _notice_a_new_start(self, job: Job) -> None:
+        """What was said of an earlier start of the job is new again."""
+        if self._before and job.restarts > self._before.restarts:
+            self._said.clear()
+            self._say(f"  restart {job.restarts} of at most {job.most_restarts}", Tone.WARNING)
+        elif self._before and job.state == State.WAITING and self._before.state != State.WAITING:
+            self._said.clear()
+        self._before = job
+
+    def _chosen(self, job: Job) -> Pod | None:
+        pods = [pod for pod in job.host_pods if (pod.slice, pod.host) == (self.slice, self.host)]
+        return pods[-1] if pods else None
+
+    def _report(self, job: Job) -> None:
+        """Says once what is new, and shows what it waits for."""
+        self.progress.doing(str(job), self._detail(job))
+        if job.state in (State.WAITING, State.SUSPENDED):
+            because = job.waits_because
+            if because and self._say_once(f"  {job.words}: {because}"):
+                for line in who_uses(self.cluster, job) if job.position else ():
+                    self._say(f"    {line}")
+            if job.state == State.SUSPENDED:
+                self._say_once(f"  Kueue does not start it again; `tpuenv cancel {job.name}`, then submit it again")
+            return
+        slices = f": {counted(job.slices, 'slice')}" if job.slices else ""
+        group = f" of pool group {job.group}" if job.group else ""
+        self._say_once(f"  admitted{slices}{group}")
+        for line in pod_obstacles(job, build=self.build):
+            self._say_once(f"  {line}", Tone.WARNING)
+        if job.state != State.RUNNING:
+            for line in warnings_of(self.cluster, job):
+                self._say_once(f"  {line}", Tone.WARNING)
+
+    def _detail(self, job: Job) -> str:
+        if job.position:
+            return f"waits, number {job.position} in the queue of team {job.team}"
+        if job.state == State.STARTING:
+            pending = sum(pod.phase == "Pending" for pod in job.pods)
+            return f"{job.running} of {counted(job.hosts, 'host')} run, {counted(pending, 'pod')} pending"
+        return "admitted, no pods yet" if job.state == State.ADMITTED else job.words
+
+    def _show_log(self, job: Job, pod: Pod) -> None:
+        """From where it was left, until it ends, or the connection, or nothing comes for a while."""
+        if pod.uid != self._pod:
+            self._pod, self._position = pod.uid, Position()
+            if not job.state.is_end:
+                self._say(f"  {job.words}; log of {pod.place} (pod {pod.name}):", Tone.GOOD)
+        self.progress.doing("")
+        self.progress.line()
+        try:
+            with closing(
+                self.cluster.log(
+                    self.team,
+                    pod.name,
+                    container=pod.container,
+                    follow=not job.state.is_end,
+                    since=self._position.time,
+                )
+            ) as lines:
+                for line in new_lines(lines, self._position):
+                    print_line(line)
+        except ApiError as error:
+            # The pod was replaced, or its container has not begun yet: the next step reads what is there.
+            if error.code not in (400, 404):
+                raise
+
+    def _ended(self, job: Job) -> int:
+        if job.state == State.SUCCEEDED:
+            self._say(f"{job} succeeded", Tone.GOOD)
+            return 0
+        message = f": {job.end_message}" if job.end_message else ""
+        self._say(f"{job} failed{message}", Tone.BAD)
+        if job.restarts:
+            self._say(f"  after {counted(job.restarts, 'restart')}, of at most {job.most_restarts}")
+        failed = failed_pods(job)
+        if not failed:
+            return 1
+        pod, ended = failed[0]
+        others = f"; {counted(len(failed) - 1, 'more pod')} failed too" if len(failed) > 1 else ""
+        ending = f" ended with {exit_words(ended)}" if ended else " failed"
+        self._say(f"  {pod.place}{ending}{others}; the last lines of its log (pod {pod.name}):")
+        try:
+            with closing(self.cluster.log(self.team, pod.name, container=pod.container, tail=_LAST_LINES)) as lines:
+                for line in new_lines(lines, Position()):
+                    self._say(f"    {line}")
+        except ApiError as error:
+            self._say(f"    none: {error.said}")
+        return 1
+
+    def _wait_for_answer(self, error: Unreachable) -> None:
+        """Raises Failed when there has been no answer for too long. What was read is not read again."""
+        now = self.clock()
+        self._lost = now if self._lost is None else self._lost
+        if now - self._lost > self.cluster.patience.change:
+            raise Failed(
+                f"{error}\n{self.kind} {self.team}/{self.name} goes on; follow it again with "
+                f"`{follow_again(self.name, self.team)}`"
+            ) from error
+        self.progress.doing(f"{self.kind} {self.team}/{self.name}", "the cluster does not answer; trying again")
+        time.sleep(self.cluster.patience.poll)
+
+    def _say_once(self, text: str, tone: Tone | None = None) -> bool:
+        """Whether it was new."""
+        if text in self._said:
+            return False
+        self._said.add(text)
+        self._say(text, tone)
+        return True
+
+    def _say(self, text: str, tone: Tone | None = None) -> None:
+        self.progress.line(printable(text), tone)
+
+
+def following(cluster: Cluster, job: Job, *, progress: Progress, slice: int = 0, host: int = 0, build: str = "") -> int:
+    """Follows a job to its end, or until Ctrl-C, which says how to go on; the exit code. Raises Failed."""
+    if job.kind not in WITH_PODS:
+        raise Failed(f"{job}: tpuenv follows JobSets and Jobs only; `kubectl logs` prints the logs of its pods")
+    follower = Follower(
+        cluster=cluster,
+        team=job.team,
+        kind=job.kind,
+        name=job.name,
+        progress=progress,
+        slice=slice,
+        host=host,
+        build=build,
+    )
+    try:
+        return follower.follow()
+    except KeyboardInterrupt:
+        progress.doing("")
+        progress.line(f"{job} goes on. To follow it again, or to stop it:")
+        progress.line(f"  {follow_again(job.name, job.team)}")
+        progress.line(f"  tpuenv cancel {job.name} --team {job.team}")
+        return _INTERRUPTED
+
+
+def print_log(cluster: Cluster, job: Job, *, slice: int, host: int) -> None:
+    """Prints what a host has logged so far. Raises WrongArgument for a host that the job does not have, and Failed."""
+    pods = [pod for pod in job.host_pods if (pod.slice, pod.host) == (slice, host)]
+    if not pods and job.pods:
+        places = [pod.place for pod in job.host_pods]
+        raise WrongArgument(f"{job} has no slice {slice}, host {host}; it has {places[0]} to {places[-1]}")
+    if not pods or not pods[-1].started:
+        why = "; ".join([job.waits_because] if job.waits_because else pod_obstacles(job))
+        raise Failed(f"{job} has logged nothing: it is {job.words}" + (f": {why}" if why else ""))
+    with closing(cluster.log(job.team, pods[-1].name, container=pods[-1].container)) as lines:
+        for line in new_lines(lines, Position()):
+            print_line(line)
+
+
+def print_line(line: str) -> None:
+    """A line of a log on standard output, whatever its encoding."""
+    encoding = sys.stdout.encoding or "utf-8"
+    print(line.encode(encoding, errors="backslashreplace").decode(encoding), flush=True)
+
+
+def follow_again(name: str, team: str) -> str:
+    """The command that follows a job."""
+    return f"tpuenv logs {name} --team {team} --follow"

@@ -1,0 +1,51 @@
+"""The jobs as a table for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from tpuenv.jobs.job import Job
+from tpuenv.jobs.obstacles import pod_obstacles
+from vocabulary.keys import RECIPE_LABEL
+from vocabulary.printable import printable
+
+_HEADINGS = ("NAME", "TEAM", "RECIPE", "STATE", "QUEUE", "SLICES", "AGE")
+_NONE = "-"
+
+
+def table(jobs: Iterable[Job], now: datetime) -> Iterator[str]:
+    """A line a job, and below it why it does not run. QUEUE is its place in its team's queue."""
+    known = list(jobs)
+    rows = [_HEADINGS, *(_row(job, now) for job in known)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    for number, row in enumerate(rows):
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        if number:
+            yield from (f"  {printable(line)}" for line in why(known[number - 1]))
+
+
+def why(job: Job) -> list[str]:
+    """Why it does not run, or how it failed."""
+    if job.state.is_end:
+        return [job.end_message] if job.state.value == "failed" and job.end_message else []
+    return [job.waits_because] if job.waits_because else pod_obstacles(job)
+
+
+def age(job: Job, now: datetime) -> str:
+    """ "45s", "12m", "3h", "4d" """
+    if job.created is None:
+        return _NONE
+    seconds = max(int((now - job.created).total_seconds()), 0)
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= 2 * size or (unit == "d" and seconds >= size):
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def _row(job: Job, now: datetime) -> tuple[str, ...]:
+    labels = (job.body.get("metadata") or {}).get("labels") or {}
+    slices = f"{job.slices}" + (f" of {job.group}" if job.group else "") if job.slices else _NONE
+    queue = str(job.position) if job.position else _NONE
+    recipe = str(labels.get(RECIPE_LABEL) or job.kind)
+    return tuple(map(printable, (job.name, job.team, recipe, job.words, queue, slices, age(job, now))))
