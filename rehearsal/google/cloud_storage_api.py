@@ -1,4 +1,4 @@
-"""The calls of Cloud Storage's JSON API that Terraform's `gcs` backend makes, with real preconditions.
+"""The calls of Cloud Storage's JSON API that Terraform's `gcs` backend and our programs make, with real preconditions.
 
 https://cloud.google.com/storage/docs/json_api/v1
 """
@@ -12,6 +12,8 @@ import re
 from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import quote, unquote
+
+import google_crc32c
 
 from rehearsal.cloud import Attributes, Blob, Cloud
 from rehearsal.google import permissions
@@ -36,6 +38,7 @@ class Storage:
             (r"(?:storage/v1/)?b/([^/]+)", self._bucket),
             (r"(?:storage/v1/)?b/([^/]+)/o", self._list),
             (r"(?:(?:download/)?storage/v1/)?b/([^/]+)/o/([^/]+)", self._object),
+            (r"storage/v1/b/([^/]+)/o/([^/]+)/rewriteTo/b/([^/]+)/o/([^/]+)", self._rewrite),
             (r"upload/storage/v1/b/([^/]+)/o", self._upload),
             (r"([^/]+)/(.+)", self._media),
         ):
@@ -127,6 +130,24 @@ class Storage:
         blob = self._find(bucket, name, request.query.get("generation"))
         return _content(blob) if request.query.get("alt") == "media" else json_response(_resource(blob))
 
+    def _rewrite(self, request: Request, source: str, name: str, bucket: str, new_name: str) -> Response:
+        """A copy between buckets, in one request. https://cloud.google.com/storage/docs/json_api/v1/objects/rewrite"""
+        self._permit(request, "storage.objects.get", source, name)
+        self._attributes(bucket)
+        self._permit_writing(request, bucket, new_name)
+        blob = self._find(source, name, request.query.get("sourceGeneration"))
+        written = self._write(request, bucket, new_name, blob.content, blob.metadata)
+        size = str(len(blob.content))
+        return json_response(
+            {
+                "kind": "storage#rewriteResponse",
+                "done": True,
+                "totalBytesRewritten": size,
+                "objectSize": size,
+                "resource": json.loads(written.body),
+            }
+        )
+
     def _media(self, request: Request, bucket: str, name: str) -> Response:
         self._permit(request, "storage.objects.get", bucket, name)
         return _content(self._find(bucket, name, request.query.get("generation")))
@@ -179,6 +200,11 @@ class Storage:
 
     def _resume(self, request: Request) -> Response:
         bucket, name, metadata, content = self._uploads[request.query["upload_id"]]
+        if (
+            request.method == "DELETE"
+        ):  # https://cloud.google.com/storage/docs/performing-resumable-uploads#cancel-upload
+            del self._uploads[request.query["upload_id"]]
+            return Response(status=499)
         content.extend(request.body)
         if request.headers.get("content-range", "").endswith("/*"):
             return Response(status=308, headers={"Range": f"bytes=0-{len(content) - 1}"})
@@ -213,6 +239,7 @@ def _resource(blob: Blob) -> dict[str, Any]:
         "generation": str(blob.generation),
         "metageneration": "1",
         "size": str(len(blob.content)),
+        "crc32c": base64.b64encode(google_crc32c.Checksum(blob.content).digest()).decode(),
         "md5Hash": base64.b64encode(hashlib.md5(blob.content, usedforsecurity=False).digest()).decode(),
         "timeCreated": when,
         "updated": when,

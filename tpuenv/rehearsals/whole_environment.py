@@ -7,6 +7,8 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from environment import Environment, project
+from manifests.images import recipes_with_an_image, reference
+from manifests.recipes import FOLDER
 from tpuenv.rehearsals.parts import PROTECTED, UNPROTECTED, Parts
 from tpuenv.rehearsals.submissions import submit_workloads
 from tpuenv.terminal.dialog import has_person
@@ -70,7 +72,17 @@ class EnvironmentRehearsal(Parts):
 
     def _submit(self) -> None:
         with self.part("Submit every workload for every team"):
+            self._count_images_as_built()
             submit_workloads(self, self._cluster())
+
+    def _count_images_as_built(self) -> None:
+        """Nothing here builds or pulls an image. Where what exists is kept, the registry answers with their digests."""
+        from rehearsal.google.artifact_registry_api import push
+
+        recipes = recipes_with_an_image()
+        for recipe in recipes:
+            push(self.world.cloud, reference(self.environment, FOLDER / recipe))
+        self.say(f"  the images of {', '.join(recipes)} count as built, and are not")
 
     def _refused_destroy(self) -> None:
         with self.part("Destroy while protected: must be refused"):
