@@ -24,7 +24,7 @@ _LAST_LINES = 20  # of the log of a host that failed
 
 @dataclass(kw_only=True)
 class Follower:
-    """Follows one job. `slice` and `host` say whose log is shown; `build` is how to build the image of the job.
+    """Follows one job. `slice`, `host` and `part` say whose log is shown; `build` is how to build the job's image.
 
     What is said of the job goes to `progress`, and only the log itself to standard output.
     """
@@ -36,6 +36,7 @@ class Follower:
     progress: Progress
     slice: int = 0
     host: int = 0
+    part: str = ""
     build: str = ""
     clock: Callable[[], float] = time.monotonic
     _said: set[str] = field(default_factory=set)
@@ -67,7 +68,7 @@ class Follower:
             self._say(f"{self.kind} {self.team}/{self.name} was deleted: it does not run any more", Tone.BAD)
             return 1
         self._notice_a_new_start(job)
-        pod = self._chosen(job)
+        pod = job.pod(slice=self.slice, host=self.host, part=self.part)
         if pod and pod.started and (pod.uid == self._pod or job.all_started or job.state.is_end):
             self._show_log(job, pod)
             if job.state.is_end:
@@ -84,14 +85,10 @@ class Follower:
         """What was said of an earlier start of the job is new again."""
         if self._before and job.restarts > self._before.restarts:
             self._said.clear()
-            self._say(f"  restart {job.restarts} of at most {job.most_restarts}", Tone.WARNING)
+            self._say(f"  restart {job.restarts}; {_restarts_used(job)}", Tone.WARNING)
         elif self._before and job.state == State.WAITING and self._before.state != State.WAITING:
             self._said.clear()
         self._before = job
-
-    def _chosen(self, job: Job) -> Pod | None:
-        pods = [pod for pod in job.host_pods if (pod.slice, pod.host) == (self.slice, self.host)]
-        return pods[-1] if pods else None
 
     def _report(self, job: Job) -> None:
         """Says once what is new, and shows what it waits for."""
@@ -153,7 +150,7 @@ class Follower:
         message = f": {job.end_message}" if job.end_message else ""
         self._say(f"{job} failed{message}", Tone.BAD)
         if job.restarts:
-            self._say(f"  after {counted(job.restarts, 'restart')}, of at most {job.most_restarts}")
+            self._say(f"  after {counted(job.restarts, 'restart')}; {_restarts_used(job)}")
         failed = failed_pods(job)
         if not failed:
             return 1
@@ -193,7 +190,13 @@ class Follower:
         self.progress.line(printable(text), tone)
 
 
-def following(cluster: Cluster, job: Job, *, progress: Progress, slice: int = 0, host: int = 0, build: str = "") -> int:
+def _restarts_used(job: Job) -> str:
+    return f"{job.restarts_used} of at most {job.most_restarts} are used up"
+
+
+def following(
+    cluster: Cluster, job: Job, *, progress: Progress, slice: int = 0, host: int = 0, part: str = "", build: str = ""
+) -> int:
     """Follows a job to its end, or until Ctrl-C, which says how to go on; the exit code. Raises Failed."""
     if job.kind not in WITH_PODS:
         raise Failed(f"{job}: tpuenv follows JobSets and Jobs only; `kubectl logs` prints the logs of its pods")
@@ -205,6 +208,7 @@ def following(cluster: Cluster, job: Job, *, progress: Progress, slice: int = 0,
         progress=progress,
         slice=slice,
         host=host,
+        part=part,
         build=build,
     )
     try:
@@ -217,16 +221,19 @@ def following(cluster: Cluster, job: Job, *, progress: Progress, slice: int = 0,
         return _INTERRUPTED
 
 
-def print_log(cluster: Cluster, job: Job, *, slice: int, host: int) -> None:
+def print_log(cluster: Cluster, job: Job, *, slice: int, host: int, part: str = "") -> None:
     """Prints what a host has logged so far. Raises WrongArgument for a host that the job does not have, and Failed."""
-    pods = [pod for pod in job.host_pods if (pod.slice, pod.host) == (slice, host)]
-    if not pods and job.pods:
-        places = [pod.place for pod in job.host_pods]
-        raise WrongArgument(f"{job} has no slice {slice}, host {host}; it has {places[0]} to {places[-1]}")
-    if not pods or not pods[-1].started:
+    pod = job.pod(slice=slice, host=host, part=part)
+    if pod is None and job.pods:
+        hosts = [pod.place for pod in job.host_pods]
+        parts = sorted({pod.part for pod in job.pods if pod.part})
+        others = f", of the parts {', '.join(parts)}" if len(parts) > 1 else ""
+        what = f"{f'part {part}, ' if part else ''}slice {slice}, host {host}"
+        raise WrongArgument(f"{job} has no {what}; it has {hosts[0]} to {hosts[-1]}{others}")
+    if pod is None or not pod.started:
         why = "; ".join([job.waits_because] if job.waits_because else pod_obstacles(job))
         raise Failed(f"{job} has logged nothing: it is {job.words}" + (f": {why}" if why else ""))
-    with closing(cluster.log(job.team, pods[-1].name, container=pods[-1].container)) as lines:
+    with closing(cluster.log(job.team, pod.name, container=pod.container)) as lines:
         for line in new_lines(lines, Position()):
             print_line(line)
 

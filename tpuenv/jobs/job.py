@@ -111,9 +111,8 @@ class Pod:
     @property
     def place(self) -> str:
         """ "slice 0, host 2" """
-        return (
-            f"{f'part {self.part}, ' if not self.has_chips and self.part else ''}slice {self.slice}, host {self.host}"
-        )
+        part = "" if self.has_chips or not self.part else f"part {self.part}, "
+        return f"{part}slice {self.slice}, host {self.host}"
 
     @property
     def _status(self) -> Object:
@@ -192,6 +191,12 @@ class Job:
         """Of the hosts, how many run."""
         return sum(pod.ready for pod in self.host_pods)
 
+    def pod(self, *, slice: int, host: int, part: str = "") -> Pod | None:
+        """The pod of a host; of another part of a JobSet than that with the chips where `part` names one."""
+        pods = [pod for pod in self.pods if pod.part == part] if part else self.host_pods
+        here = [pod for pod in pods if (pod.slice, pod.host) == (slice, host)]
+        return here[-1] if here else None
+
     @property
     def all_started(self) -> bool:
         """Whether every host runs, or has run."""
@@ -202,8 +207,14 @@ class Job:
         return int(_status(self.body).get("restarts") or 0)
 
     @property
+    def restarts_used(self) -> int:
+        """How many of them count: those after an interruption need not."""
+        used = _status(self.body).get("restartsCountTowardsMax")
+        return self.restarts if used is None else int(used)
+
+    @property
     def most_restarts(self) -> int:
-        """After how many it fails."""
+        """After how many that count it fails."""
         return int(((self.body.get("spec") or {}).get("failurePolicy") or {}).get("maxRestarts") or 0)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 from collections.abc import Callable
@@ -226,6 +227,28 @@ def test_logs_prints_what_a_host_has_logged(ground: Ground, capsys: Capture) -> 
     assert capsys.readouterr().out == "a\n\\x1b[2J b\n"
     assert main(["logs", "train", "--host", "4"]) == 2
     assert "no slice 0, host 4; it has slice 0, host 0 to slice 0, host 3" in capsys.readouterr().err
+
+
+def test_logs_of_another_part_are_those_of_its_pods(ground: Ground, capsys: Capture) -> None:
+    manifest = job_set()
+    upload = copy.deepcopy(manifest["spec"]["replicatedJobs"][0])
+    upload["name"] = "upload"
+    spec = upload["template"]["spec"]
+    spec["parallelism"] = spec["completions"] = 1
+    del spec["template"]["spec"]["nodeSelector"]
+    spec["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1", "memory": "1Gi"}}
+    manifest["spec"]["replicatedJobs"].append(upload)
+    ground.api.create(manifest)
+    ground.log(ground.pods()[4]["metadata"]["name"], "uploaded")
+    assert main(["logs", "train", "--part", "upload"]) == 0
+    assert capsys.readouterr().out == "uploaded\n"
+    assert main(["logs", "train", "--part", "download"]) == 2
+    said = (
+        "has no part download, slice 0, host 0; it has slice 0, host 0 to slice 0, host 3, of the parts slice, upload"
+    )
+    assert said in capsys.readouterr().err
+    assert main(["jobs"]) == 0
+    assert "running on 4 hosts  -      1 of tpu" in capsys.readouterr().out
 
 
 def test_logs_of_a_job_that_waits_say_why_there_are_none(ground: Ground, capsys: Capture) -> None:

@@ -195,14 +195,14 @@ def test_a_restart_is_said_and_the_log_goes_on_with_the_new_pod(
     ground.log(first_pod(ground), "first start")
 
     def restart() -> None:
-        ground.patch("JobSet", "train", {"status": {"restarts": 1}})
+        ground.patch("JobSet", "train", {"status": {"restarts": 1, "restartsCountTowardsMax": 0}})
         ground.log(first_pod(ground), "second start")
 
     ground.at_reads("train", lambda: None, restart, lambda: None, lambda: ground.end("train"))
     assert follower() == 0
     printed = capsys.readouterr()
     assert printed.out.splitlines() == ["first start", "second start"]
-    assert "restart 1 of at most 3" in printed.err
+    assert "restart 1; 0 of at most 3 are used up" in printed.err
 
 
 def test_a_job_that_failed_shows_the_last_lines_of_the_host_that_failed_first(
