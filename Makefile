@@ -1,7 +1,7 @@
 # Every target first installs what it needs into .venv, once (install/). `make` alone lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-workloads rehearse rehearse-pipeline test test-slow test-killed lint types bench test-providers test-cluster snapshots clean
+.PHONY: help setup setup-workloads rehearse rehearse-pipeline test test-slow test-killed run-workloads lint types bench test-providers test-cluster snapshots clean
 # One thing at a time: the targets share one environment, and two cores.
 .NOTPARALLEL:
 
@@ -42,6 +42,9 @@ test-slow: setup  ## Every environment of tests/cases up and down with jobs runn
 
 test-killed: setup  ## Runs ended at further moments and in further ways than test-slow has (half an hour)
 	@$(python) -m pytest -m killed
+
+run-workloads: setup-workloads  ## Run the programs of the recipes as their pods would start them, a process a host
+	@$(python) -m pytest -m workloads tests/workloads
 
 test-providers: setup  ## init, validate, plan with the real Terraform providers, and compare, where they can be had
 	@$(python) -m pytest -m providers

@@ -1,0 +1,85 @@
+"""The summary of `make run-workloads`: for each recipe what ran, and what did not and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from install.workloads import FOLDER
+from manifests.recipes import all_recipes
+from tests.workloads.hosts import PYTHON
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Summary())
+
+
+@dataclass
+class Tests:
+    """What has become of the tests of a recipe: their names, in words, and of those that did not run the reason."""
+
+    passed: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    not_run: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def verdict(self) -> str:
+        return "FAILED" if self.failed else "ok" if self.passed else "not run"
+
+
+class Summary:
+    """A plugin of pytest. A test of the marker `workloads(recipe)` counts for that recipe."""
+
+    def __init__(self) -> None:
+        self._recipe_of: dict[str, str] = {}
+        self._tests: dict[str, Tests] = {}
+
+    def pytest_collection_modifyitems(self, items: Sequence[pytest.Item]) -> None:
+        for item in items:
+            if marker := item.get_closest_marker("workloads"):
+                self._recipe_of[item.nodeid] = marker.args[0]
+                if not PYTHON.exists():
+                    item.add_marker(pytest.mark.skip(reason=f"there is no {FOLDER}; run make setup-workloads"))
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        for item in items:
+            if marker := item.get_closest_marker("workloads"):
+                is_long = item.get_closest_marker("long")
+                reason = "long; make run-workloads runs it" if is_long else "not selected"
+                self._of(marker.args[0]).not_run[_in_words(item.nodeid)] = reason
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        recipe = self._recipe_of.get(report.nodeid)
+        if recipe is None:
+            return
+        tests, name = self._of(recipe), _in_words(report.nodeid)
+        tests.seconds += report.duration
+        if report.skipped:
+            tests.not_run[name] = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
+        elif report.failed and name not in tests.failed:
+            tests.failed.append(name)
+        elif report.passed and report.when == "call":
+            tests.passed.append(name)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if not any(tests.passed or tests.failed or tests.seconds for tests in self._tests.values()):
+            return
+        terminalreporter.section("what ran of each recipe")
+        for recipe in sorted({recipe.name for recipe in all_recipes()} | self._tests.keys()):
+            tests = self._tests.get(recipe, Tests())
+            what = "; ".join(tests.passed) or ("nothing" if tests.not_run else "nothing: no test runs it here")
+            terminalreporter.write_line(f"{recipe:12} {tests.verdict:8} {tests.seconds:5.0f} s  {what}")
+            for name in tests.failed:
+                terminalreporter.write_line(f"{'':31}FAILED: {name}")
+            for name, reason in tests.not_run.items():
+                terminalreporter.write_line(f"{'':31}not run: {name} ({reason.removeprefix('Skipped: ')})")
+
+    def _of(self, recipe: str) -> Tests:
+        return self._tests.setdefault(recipe, Tests())
+
+
+def _in_words(nodeid: str) -> str:
+    return nodeid.rpartition("::")[2].removeprefix("test_").replace("_", " ")
