@@ -8,9 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from admission import Explanation
+from tests.yaml_files import documents
 
 DATA = Path(__file__).parent / "admission"
 CASES = DATA / "cases"
@@ -20,7 +19,7 @@ Object = dict[str, Any]
 
 @cache
 def _case(name: str) -> Object:
-    _, manifest = yaml.safe_load_all((CASES / f"{name}.yaml").read_text(encoding="utf-8"))
+    _, manifest = documents(CASES / f"{name}.yaml")
     return manifest  # type: ignore[no-any-return]
 
 
@@ -30,7 +29,7 @@ def manifest_of(name: str) -> Object:
 
 @cache
 def _read_fleet(name: str) -> list[Object]:
-    return list(yaml.safe_load_all((DATA / "fleets" / f"{name}.yaml").read_text(encoding="utf-8")))
+    return documents(DATA / "fleets" / f"{name}.yaml")
 
 
 def fleet(name: str = "one-team") -> list[Object]:
@@ -99,7 +98,7 @@ def rule_cases() -> tuple[RuleCase, ...]:
     """Those of tests/admission/rules, in order."""
     cases = []
     for file in sorted((DATA / "rules").glob("*.yaml")):
-        for number, described in enumerate(yaml.safe_load(file.read_text(encoding="utf-8"))):
+        for number, described in enumerate(documents(file)[0]):
             place = f"{file.stem}-{number}"
             cases.append(RuleCase(**{**described, "also": tuple(described.get("also", ())), "place": place}))
     return tuple(cases)

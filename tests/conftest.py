@@ -40,16 +40,28 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(SLOW_TEST_SECONDS))
 
 
+# Processes that were there before a test began, or that belong to a fixture which more than one test uses.
+_shared_processes: set[int] = set()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Iterator[object]:
+    result = yield
+    # Not before every test: reading all processes of a machine takes longer than most tests do.
+    if fixturedef.scope != "function":
+        _shared_processes.update(started_processes.family(os.getpid()))
+    return result
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_timeout_set_timer(item: pytest.Item) -> Iterator[None]:
     """When its time is over, the processes that a test has started end first: it may wait for one of them."""
-    before = started_processes.family(os.getpid())
     result = yield
     fail = signal.getsignal(signal.SIGALRM)
 
     def end_processes_and_fail(number: int, frame: FrameType | None) -> None:
         for pid in started_processes.family(os.getpid()):
-            if pid not in before and not _is_jsii(pid):
+            if pid not in _shared_processes and not _is_jsii(pid):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         assert callable(fail)

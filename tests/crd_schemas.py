@@ -16,8 +16,9 @@ from typing import Any
 
 import kubernetes_validate
 import pytest
-import yaml
 from jsonschema import Draft202012Validator
+
+from tests.yaml_files import documents
 
 KUBERNETES_VERSION = "1.34"
 CUSTOM_GROUPS = ("kueue.x-k8s.io", "jobset.x-k8s.io", "ray.io")
@@ -98,8 +99,7 @@ def _crds(folder: Path) -> list[dict[str, Any]]:
 
 
 def _crds_of(file: Path) -> Iterator[dict[str, Any]]:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    for document in yaml.load_all(file.read_text(encoding="utf-8"), Loader=loader):
+    for document in documents(file):
         if isinstance(document, dict):
             items = document["items"] if document.get("kind") == "List" else [document]
             yield from (item for item in items if item.get("kind") == "CustomResourceDefinition")

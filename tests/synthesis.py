@@ -7,14 +7,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 import environment
 from environment import Environment
 from manifests.recipes import KUSTOMIZATION
 from manifests.render import render
 from manifests.written_files import write_files
 from stacks import app
+from tests.yaml_files import documents_in
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -71,7 +70,7 @@ class Synthesis:
             for resource in self.resources(case, stack, "kubernetes_manifest").values()
         ]
         texts = (text for path, text in self.manifests(case).items() if path.name != KUSTOMIZATION)
-        return objects + [item for text in texts for item in yaml.safe_load_all(text)]
+        return objects + [item for text in texts for item in documents_in(text)]
 
     def _synthesize(self, case: str) -> Path:
         return synthesize(self.environment(case), self._folder / case)

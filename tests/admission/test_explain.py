@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +19,7 @@ from environment.kubernetes.queues import queue_objects
 from tests.crd_schemas import errors_of
 from tests.examples import examples
 from tests.loading import loaded
+from tests.yaml_files import documents
 
 CASES = Path(__file__).parent.parent / "admission" / "cases"
 NAMES = sorted(path.stem for path in CASES.glob("*.yaml"))
@@ -29,13 +29,13 @@ Object = dict[str, Any]
 
 def _case(name: str) -> tuple[Object, Object]:
     """The expected answer, and the manifest."""
-    answer, manifest = yaml.safe_load_all((CASES / f"{name}.yaml").read_text(encoding="utf-8"))
+    answer, manifest = documents(CASES / f"{name}.yaml")
     return answer, manifest
 
 
 @cache
 def _fleet(name: str) -> tuple[Object, ...]:
-    return tuple(yaml.safe_load_all((CASES.parent / "fleets" / f"{name}.yaml").read_text(encoding="utf-8")))
+    return tuple(documents(CASES.parent / "fleets" / f"{name}.yaml"))
 
 
 def _in_use(answer: Object) -> list[Object]:

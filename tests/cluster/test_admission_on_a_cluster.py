@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.admission_cases import CASES, fleet
 from tests.cluster.api import KUEUE, ApiServer, Object, until
 from tests.cluster.outcome import ADMITTED, NOT_QUEUED, Outcome, expected, outcome_of, submitted
+from tests.yaml_files import documents
 from vocabulary.keys import TEAM_LABEL
 
 pytestmark = pytest.mark.cluster
@@ -28,7 +28,7 @@ KINDS = (
 
 
 def _read(path: Path) -> tuple[Object, Object]:
-    answer, *manifests = yaml.safe_load_all(path.read_text(encoding="utf-8"))
+    answer, *manifests = documents(path)
     return answer, manifests[0]
 
 
