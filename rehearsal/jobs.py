@@ -18,7 +18,7 @@ from rehearsal.inventory import counted
 from rehearsal.kubernetes import server
 from rehearsal.kubernetes.api import Api
 from rehearsal.kubernetes.controllers import explain
-from rehearsal.kubernetes.nodes import nodes
+from rehearsal.kubernetes.nodes import Nodes, nodes
 from rehearsal.kubernetes.placement import placements
 from rehearsal.kubernetes.pulls import refused
 from rehearsal.kubernetes.resources import ALL
@@ -165,8 +165,16 @@ def _places(api: Api, job: Any) -> Iterator[tuple[dict[str, Any], list[str], int
             continue
         places = []
         for node, hosts in placed.hosts:
-            chips = f" x {counted(node.chips, 'chip')}" if node.chips else ""
-            places.append(f"node pool {node.pool} in {node.zone} ({counted(len(hosts), 'host')}{chips})")
+            places.append(f"node pool {node.pool} in {node.zone} ({_hosts(node, hosts)})")
         if placed.without_node:
             places.append(f"no node: {counted(placed.without_node, 'pod')}")
         yield placed.assignment, places, placed.without_node
+
+
+def _hosts(node: Nodes, numbers: range) -> str:
+    """ "hosts 0 to 3, 4 chips each"; of nodes without chips, which pods share, nothing but how many there are."""
+    if not node.chips:
+        return counted(len(numbers), "host")
+    if len(numbers) == 1:
+        return f"host {numbers[0]}, {counted(node.chips, 'chip')}"
+    return f"hosts {numbers[0]} to {numbers[-1]}, {counted(node.chips, 'chip')} each"

@@ -62,7 +62,7 @@ def quota_problems(fleet: Fleet) -> Iterator[Problem]:
                 message="is in the pools of no team, so nobody could use it; add it to one, or remove it",
             )
     for team in fleet.teams:
-        if not any(can_have_one(team, fleet.teams, shared[pool]) for pool in team.pools):
+        if not any(most_slices(team, fleet.teams, shared[pool]) for pool in team.pools):
             yield Problem(
                 keys=(fleet.key("teams", team.name), fleet.key("teams"), *fleet.size_keys),
                 message="owns no slice by its share and can borrow none, so no job of it could ever start; raise its "
@@ -93,11 +93,6 @@ def most_slices(team: Team, teams: Sequence[Team], slices: Mapping[str, int]) ->
     others = [other for other in teams if other.name in slices and other.name != team.name]
     lent = sum(lendable(other, slices[other.name]) for other in others)
     return slices[team.name] + (lent if team.borrowing_limit is None else min(lent, team.borrowing_limit))
-
-
-def can_have_one(team: Team, teams: Sequence[Team], slices: Mapping[str, int]) -> bool:
-    """Whether a team can ever have a slice of a group: one of its own, or one that another lends."""
-    return most_slices(team, teams, slices) > 0
 
 
 def lendable(team: Team, slices: int) -> int:

@@ -28,10 +28,10 @@ REHEARSAL = """\
 Deploy: cdktf deploy '*'
 {added}
 ...
-Submit every workload for every team
-  hello-tpu/jobset.yaml on pool group tpu
-    tpu-training: admitted: slice, 4 pods, on node pool tpu-0 in us-east5-b (4
-      hosts x 4 chips)
+Submit every recipe for every team
+  hello-tpu on 1 slice of pool group tpu
+    tpu-training: admitted: slice, 4 pods, on node pool tpu-0 in us-east5-b
+      (hosts 0 to 3, 4 chips each)
 ```"""
 
 # The settings that README.md shows, with the first sentence of what vars.env says of them.

@@ -156,7 +156,7 @@ def test_of_every_case_what_exists_and_every_teams_verdict_fit_80_columns(
     printed = capsys.readouterr()
     assert printed.err == ""
     assert [line for line in printed.out.splitlines() if len(line) > 80] == []
-    exists, _, verdicts = flat(printed.out).partition("Submit every workload for every team")
+    exists, _, verdicts = flat(printed.out).partition("Submit every recipe for every team")
     for team in configured.teams:
         assert re.search(rf"members of [^:]*\b{team.name}\b", exists)
         assert re.search(rf"\b{team.name}\b[^:]*: (?:admitted|waits): ", verdicts)
@@ -171,11 +171,11 @@ def test_no_two_teams_jobs_are_on_the_same_hosts(
 ) -> None:
     shown_of(fleet, synthesis.environment(FLEET))._submit()
     printed = flat(capsys.readouterr().out)
-    parts = re.split(r"(\S+\.yaml) on pool group (\S+)", printed)[1:]
+    parts = re.split(r"hello-tpu on 1 slice of pool group (\S+)|\S+ on \d+ slices of pool group", printed)[1:]
     pools = {
         group: re.findall(r"on node pool (\S+) in", text)
-        for workload, group, text in zip(parts[::3], parts[1::3], parts[2::3], strict=True)
-        if workload == "hello-tpu/jobset.yaml"
+        for group, text in zip(parts[::2], parts[1::2], strict=True)
+        if group
     }
     assert pools == {
         "pretrain": ["pretrain-0"],
@@ -199,10 +199,8 @@ def test_a_team_whose_queue_is_on_hold_is_a_problem_and_the_others_have_their_ve
     shown = shown_of(fleet, synthesis.environment(FLEET))
     shown._submit()
     held = "is not admitted: waits: ClusterQueue serving is stopped (Hold): "
-    starts = [
-        problem.partition("nothing starts")[0] for problem in shown.problems if "hello-tpu/jobset.yaml" in problem
-    ]
-    assert starts == [f"serving: hello-tpu/jobset.yaml on {group} {held}" for group in ("dev", "serve")]
+    starts = [problem.partition("nothing starts")[0] for problem in shown.problems if "hello-tpu on 1" in problem]
+    assert starts == [f"serving: hello-tpu on 1 slice of pool group {group} {held}" for group in ("dev", "serve")]
     printed = flat(capsys.readouterr().out)
     assert "research: admitted: " in printed and "students: admitted: " in printed
 
@@ -267,7 +265,7 @@ def test_a_deployment_that_fails_says_why_and_the_exit_code_is_1(
         "409: The resource 'projects/my-project/global/networks/tpu-network' already exists, alreadyExists" in printed
     )
     assert "with google_compute_network.network," in printed
-    assert "Submit every workload" not in printed, "nothing goes on after that"
+    assert "Submit every recipe" not in printed, "nothing goes on after that"
 
 
 @whole
@@ -302,7 +300,7 @@ def test_the_whole_of_it_goes_well_also_after_one_that_was_killed_half_way(tmp_p
     for line in (
         "Rehearsing tpu-cluster in project my-project",
         "tpu: 2 slices x 4 hosts x 4 chips = 32 chips (tpu-v6e-slice 4x4, ct6e-standard-4t, us-east5-b, on-demand)",
-        "tpu-training: admitted: slice, 4 pods, on node pool tpu-0 in us-east5-b (4 hosts x 4 chips)",
+        "tpu-training: admitted: slice, 4 pods, on node pool tpu-0 in us-east5-b (hosts 0 to 3, 4 chips each)",
         "queues refused",
         "nothing deleted: terraform_data.guard of queues is protected until DELETION_PROTECTION=false",
         "nothing is left but the project, its enabled APIs and the state bucket",

@@ -1,6 +1,9 @@
-"""A rehearsal submits every workload that is there, each of its manifests, for every team and pool group."""
+"""A rehearsal submits every recipe that is there, each of its manifests, for every team and pool group."""
 
 from __future__ import annotations
+
+import re
+import shutil
 
 import pytest
 
@@ -14,7 +17,7 @@ from tests.rehearsal.deployed import world_of
 from tests.rehearsal.fake import FakeCloud
 from tests.synthesis import Synthesis
 from tpuenv.rehearsals.parts import Parts
-from tpuenv.rehearsals.submissions import submit_workloads
+from tpuenv.rehearsals.submissions import submit_recipes
 
 CONFIG = """
 apiVersion: v1
@@ -24,48 +27,95 @@ data: {hosts: "${HOSTS}"}
 """
 
 
+CPU_JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: "${NAME}", namespace: "${NAMESPACE}", labels: {kueue.x-k8s.io/queue-name: "${QUEUE}"}}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - {name: copy, image: "${IMAGE}", args: ["${SOURCE}"], resources: {requests: {cpu: "1", memory: 1Gi}}}
+"""
+
+
 def submitted(fake: FakeCloud, environment: Environment, **files: str) -> Parts:
     """The part of a rehearsal, with a recipe `serve` of these files beside hello-tpu."""
-    recipes = all_recipes(recipes_with(fake.folder / "recipes", "serve", **files))
+    folder = recipes_with(fake.folder / "recipes", "serve", **files)
+    (folder / "serve" / "Dockerfile").write_text("FROM scratch\n")
+    recipes = all_recipes(folder)
     world = world_of(environment, fake.folder)
     world._announced = {"address": fake.place.address}
     world.output.unlink(missing_ok=True)
     write_files(world.output / "manifests", render(environment, recipes))
     parts = Parts(world, environment)
     (cluster,) = fake.cloud.find("google_container_cluster")
-    submit_workloads(parts, cluster.name)
+    submit_recipes(parts, cluster.name, recipes)
     return parts
 
 
 @pytest.fixture
 def job() -> str:
-    """hello-tpu's manifest, under a name of its own."""
-    return (
-        (FOLDER / "hello-tpu" / "jobset.yaml")
-        .read_text(encoding="utf-8")
-        .replace("name: ${NAME}", "name: serve")
-        .replace("${MAX_RESTARTS}", "1")
-    )
+    """hello-tpu's manifest, without a key of its own."""
+    return (FOLDER / "hello-tpu" / "jobset.yaml").read_text(encoding="utf-8").replace("${MAX_RESTARTS}", "1")
 
 
 def flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_every_manifest_of_a_workload_is_submitted_and_named(
+def test_every_recipe_is_submitted_on_one_slice_and_on_all_and_placed_host_by_host(
     deployed: FakeCloud, synthesis: Synthesis, job: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    parts = submitted(deployed, synthesis.environment("default"), server=f"{CONFIG}---\n{job}", other=job)
+    parts = submitted(deployed, synthesis.environment("default"), server=f"{CONFIG}---\n{job}")
     printed = flat(capsys.readouterr().out)
-    admitted = "admitted: slice, 4 pods, on node pool tpu-0 in us-east5-b (4 hosts x 4 chips)"
+    first, second = (f"node pool tpu-{number} in us-east5-b (hosts 0 to 3, 4 chips each)" for number in (0, 1))
     assert parts.problems == []
     assert printed == flat(
         f"""
-        hello-tpu/jobset.yaml on pool group tpu tpu-training: {admitted}
-        serve/other.yaml on pool group tpu tpu-training: {admitted}
-        serve/server.yaml on pool group tpu tpu-training: created: ConfigMap serve {admitted}
+        hello-tpu on 1 slice of pool group tpu tpu-training: admitted: slice, 4 pods, on {first}
+        hello-tpu on 2 slices of pool group tpu tpu-training: admitted: slice, 8 pods, on {first}, {second}
+        serve on 1 slice of pool group tpu
+        tpu-training: created: ConfigMap serve admitted: slice, 4 pods, on {first}
+        serve on 2 slices of pool group tpu
+        tpu-training: created: ConfigMap serve admitted: slice, 8 pods, on {first}, {second}
         """
     ), "each finds the slices free"
+
+
+def test_every_manifest_of_a_recipe_is_submitted_in_the_order_of_the_files(
+    deployed: FakeCloud, synthesis: Synthesis, job: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = job.replace("name: ${NAME}", 'name: "${NAME}-2"').replace("replicas: ${SLICES}", "replicas: 1")
+    parts = submitted(deployed, synthesis.environment("default"), server=job, server2=other)
+    assert parts.problems == []
+    printed = flat(capsys.readouterr().out)
+    assert re.search("serve on 1 slice .* node pool tpu-0 .* node pool tpu-1 .* serve on 2 slices", printed)
+    assert "waits: chips of flavor tpu: in use by jobs" in printed.partition("serve on 2 slices")[2], "by the first"
+
+
+def test_a_recipe_of_the_cpu_pool_is_submitted_once_a_team_with_examples_of_what_must_be_set(
+    fleet: FakeCloud, synthesis: Synthesis, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parameters = 'tpu: false\nparameters: {source: {required: true, example: "gs://a/b", kind: text, help: a}}\n'
+    parts = submitted(fleet, synthesis.environment(FLEET), server=CPU_JOB, parameters=parameters)
+    assert parts.problems == []
+    printed = flat(capsys.readouterr().out)
+    assert re.search(r"serve on the CPU pool research, serving, students: admitted: main, 1 pod, on node pool", printed)
+
+
+def test_a_recipe_that_synthesis_did_not_render_is_a_problem(
+    deployed: FakeCloud, synthesis: Synthesis, job: str
+) -> None:
+    parts = submitted(deployed, synthesis.environment("default"), server=job)
+    parts.problems.clear()
+    shutil.rmtree(parts.world.output / "manifests")
+    (cluster,) = deployed.cloud.find("google_container_cluster")
+    submit_recipes(parts, cluster.name)
+    assert re.search(
+        r"^tpu-training: hello-tpu on 1 slice of pool group tpu: there is no such file$", parts.problems[0]
+    )
 
 
 def test_of_a_fleet_every_team_and_group_has_its_turn(fleet: FakeCloud, synthesis: Synthesis, job: str) -> None:
@@ -88,7 +138,8 @@ def test_a_manifest_that_cannot_be_admitted_fails_with_the_words_of_check(
     change: tuple[str, str], words: str, deployed: FakeCloud, synthesis: Synthesis, job: str
 ) -> None:
     assert change[0] in job
-    parts = submitted(deployed, synthesis.environment("default"), bad=job.replace(*change), good=job)
-    (problem,) = parts.problems
-    assert problem.startswith("tpu-training: serve/bad.yaml on tpu")
-    assert words in problem
+    parts = submitted(deployed, synthesis.environment("default"), bad=job.replace(*change))
+    one, two = parts.problems
+    assert one.startswith("tpu-training: serve on 1 slice of pool group tpu")
+    assert two.startswith("tpu-training: serve on 2 slices of pool group tpu")
+    assert words in one and words in two

@@ -28,7 +28,7 @@ from tpuenv.rehearsals.world import environment_to_rehearse, open_world, overrid
 def rehearse(*, keep: bool, yes_it_exists: bool, folder: Path) -> int:
     """Deploys every stack of vars.env with the real cdktf CLI and the real Terraform against a Google Cloud that is
     faked on this machine: no account, no credentials, no network. It shows what exists and who may use it, deploys
-    again (nothing may change), submits every workload of manifests/ for every team and pool group that it may use, sees
+    again (nothing may change), submits every recipe of manifests/ for every team and pool group that it may use, sees
     destroy refused while protected, destroys everything, and checks that nothing is left. The exit code is 0 only if
     all of that went well. NO_COLOR=1 leaves out the colours.
     """

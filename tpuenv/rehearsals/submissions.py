@@ -1,17 +1,20 @@
-"""Submits the rendered workloads in a rehearsal: each manifest, for every team and every pool group it may use."""
+"""Submits the recipes in a rehearsal: each for every team and every pool group it may use, and once on all slices."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from environment import Environment, PoolGroup
-from environment.fleet.quotas import can_have_one, slices_of_teams
-from manifests.recipes import KUSTOMIZATION
-from tpuenv.jobs.manifests import documents
+from environment import Environment, PoolGroup, Team
+from environment.fleet.quotas import most_slices, slices_of_teams
+from manifests.recipes import BadManifest, Recipe, all_recipes
+from manifests.render import Run, rendered
+from tpuenv.jobs.manifests import Document, documents, documents_in
 from tpuenv.rehearsals.parts import Parts
+from vocabulary.keys import CPU_GROUP
+from vocabulary.printable import counted
 
 # What a job may wait for, as codes of admission: Google's machines; and slices that other teams use.
 _MACHINES = frozenset({"admission-check"})
@@ -20,32 +23,41 @@ _OTHERS = frozenset({"quota-in-use"})
 
 @dataclass(frozen=True, kw_only=True)
 class _Round:
-    """One manifest for one pool group. `teams`: the chips of the group that each team owns; owners come first."""
+    """One recipe for one pool group, or for the CPU pool, on so many slices.
 
-    manifest: Path  # below {team}/{group}/ in the folder of rendered manifests
-    group: PoolGroup
+    `teams`: the slices of the group that each team owns; owners come first.
+    """
+
+    recipe: Recipe
+    group: PoolGroup | None
+    slices: int
     teams: Mapping[str, int]
-    without: tuple[str, ...]  # teams that can never have a slice of the group
+    without: tuple[str, ...] = ()  # teams that can never have a slice of the group
+
+    @property
+    def title(self) -> str:
+        if self.group is None:
+            return f"{self.recipe.name} on the CPU pool"
+        return f"{self.recipe.name} on {counted(self.slices, 'slice')} of pool group {self.group.name}"
 
 
-def submit_workloads(parts: Parts, cluster: str) -> None:
-    """Submits manifest by manifest and group by group, and prints what becomes of it; what fails is a problem.
+def submit_recipes(parts: Parts, cluster: str, recipes: Sequence[Recipe] | None = None) -> None:
+    """Submits recipe by recipe and group by group, and prints what becomes of it; what fails is a problem.
 
-    The jobs of one round are deleted before the next, so that no manifest waits for another. Those of the last stay:
+    On one slice for every team, as synthesis rendered it; then, for the team that can have the most, on all those.
+    The jobs of one round are deleted before the next, so that no recipe waits for another. Those of the last stay:
     destroying an environment while jobs run is part of a rehearsal.
     """
     from rehearsal.jobs import delete
 
-    root = parts.world.output / "manifests"
     created: list[dict[str, Any]] = []
-    for round_ in _rounds(parts.environment, root):
+    for round_ in _rounds(parts.environment, all_recipes() if recipes is None else recipes):
         delete(parts.world, cluster, created)
         created.clear()
-        parts.say(f"  {round_.manifest} on pool group {round_.group.name}")
+        parts.say(f"  {round_.title}")
         verdicts: dict[str, list[str]] = {}
         for team, owned in round_.teams.items():
-            file = root / team / round_.group.name / round_.manifest
-            verdict = _submit(parts, cluster, file, f"{team}: {round_.manifest} on {round_.group.name}", owned, created)
+            verdict = _submit(parts, cluster, round_, team, owned, created)
             if verdict:
                 verdicts.setdefault(verdict, []).append(team)
         for verdict, teams in verdicts.items():
@@ -54,39 +66,71 @@ def submit_workloads(parts: Parts, cluster: str) -> None:
             parts.say(f"    {team}: not submitted: it owns no slice of the group and can borrow none")
 
 
-def _rounds(environment: Environment, root: Path) -> Iterator[_Round]:
-    groups, teams = environment.groups, environment.teams
-    shared = slices_of_teams(groups, teams)
-    files = (path.relative_to(root) for suffix in ("yaml", "yml") for path in root.rglob(f"*.{suffix}"))
-    rendered = {path for path in files if path.name != KUSTOMIZATION}
-    for manifest in sorted({Path(*path.parts[2:]) for path in rendered}):
-        for group in groups:
-            users = [team for team in teams if Path(team.name, group.name, manifest) in rendered]
-            able = [team for team in users if can_have_one(team, teams, shared[group.name])]
-            owned = {team.name: shared[group.name][team.name] * group.slice.chips for team in able}
+def _rounds(environment: Environment, recipes: Sequence[Recipe]) -> Iterator[_Round]:
+    teams = environment.teams
+    shared = slices_of_teams(environment.groups, teams)
+    for recipe in recipes:
+        if not recipe.tpu:
+            yield _Round(recipe=recipe, group=None, slices=0, teams={team.name: 0 for team in teams})
+            continue
+        for group in environment.groups:
+            users = [team for team in teams if group.name in team.pools]
+            most = {team.name: most_slices(team, teams, shared[group.name]) for team in users}
+            owned = {name: shared[group.name][name] for name in most if most[name]}
             yield _Round(
-                manifest=manifest,
+                recipe=recipe,
                 group=group,
+                slices=1,
                 teams=dict(sorted(owned.items(), key=lambda item: not item[1])),
-                without=tuple(team.name for team in users if team not in able),
+                without=tuple(name for name in most if not most[name]),
             )
+            largest = max(most, key=lambda name: most[name], default="")
+            if largest and most[largest] > 1:
+                yield _Round(recipe=recipe, group=group, slices=most[largest], teams={largest: owned[largest]})
 
 
-def _submit(parts: Parts, cluster: str, file: Path, what: str, owned: int, created: list[dict[str, Any]]) -> str:
-    """Submits the documents of a manifest; what became of them, without problems. Adds to `created` what it creates."""
+def _documents(parts: Parts, round_: _Round, team: Team) -> Iterator[Document]:
+    """What is submitted: the Kustomize base that synthesis wrote, or where there is none, the run, rendered now."""
+    folder = Path(team.name, round_.group.name if round_.group else CPU_GROUP, round_.recipe.name)
+    if round_.slices <= 1 and not round_.recipe.required:
+        for file in round_.recipe.manifests:
+            yield from documents(str(parts.world.output / "manifests" / folder / file))
+        return
+    run = Run(
+        recipe=round_.recipe,
+        environment=parts.environment,
+        team=team,
+        group=round_.group,
+        slices=max(1, round_.slices),
+        settings=round_.recipe.required,
+    )
+    try:
+        texts = rendered(run)
+    except BadManifest as bad:
+        yield Document(file=str(folder), problem=str(bad))
+        return
+    for file, text in texts.items():
+        yield from documents_in(text, file=str(folder / file))
+
+
+def _submit(parts: Parts, cluster: str, round_: _Round, team: str, owned: int, created: list[dict[str, Any]]) -> str:
+    """Submits a run; what became of its documents, without problems. Adds to `created` what it creates."""
     from rehearsal.jobs import submit
 
     lines: list[str] = []
     chips = 0
-    for document in documents(str(file)):
+    what = f"{team}: {round_.title}"
+    owned_chips = owned * round_.group.slice.chips if round_.group else 0
+    (member,) = (known for known in parts.environment.teams if known.name == team)
+    for document in _documents(parts, round_, member):
         if document.problem:
             parts.wrong(f"{what}: {document.problem}")
             continue
         submitted = submit(parts.world, cluster, document.value)
         created += submitted.created
         chips += submitted.chips
-        # A team's job starts on slices that the team owns, whatever the others do.
-        may_wait_for = _MACHINES if chips <= owned else _MACHINES | _OTHERS
+        # A team's job starts on slices that the team owns, whatever the others do. All teams share the CPU pool.
+        may_wait_for = _MACHINES if round_.group and chips <= owned_chips else _MACHINES | _OTHERS
         verdict = "; ".join(submitted.lines)
         if submitted.pods_without_node:
             parts.wrong(f"{what}: {submitted.pods_without_node} pods have no node pool: {verdict}")

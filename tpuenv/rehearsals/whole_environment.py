@@ -1,4 +1,4 @@
-"""The rehearsal of a whole environment: deploy, deploy again, submit workloads, destroy."""
+"""The rehearsal of a whole environment: deploy, deploy again, submit recipes, destroy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from environment import Environment, project
 from manifests.images import recipes_with_an_image, reference
 from manifests.recipes import FOLDER
 from tpuenv.rehearsals.parts import PROTECTED, UNPROTECTED, Parts
-from tpuenv.rehearsals.submissions import submit_workloads
+from tpuenv.rehearsals.submissions import submit_recipes
 from tpuenv.terminal.dialog import has_person
 from tpuenv.terraform.errors import protected
 
@@ -71,9 +71,9 @@ class EnvironmentRehearsal(Parts):
                     self.wrong(f"{stack.name}: the second deployment changes something\n" + _changes(stack))
 
     def _submit(self) -> None:
-        with self.part("Submit every workload for every team"):
+        with self.part("Submit every recipe for every team"):
             self._count_images_as_built()
-            submit_workloads(self, self._cluster())
+            submit_recipes(self, self._cluster())
 
     def _count_images_as_built(self) -> None:
         """Nothing here builds or pulls an image. Where what exists is kept, the registry answers with their digests."""
