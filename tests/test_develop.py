@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 from cdktf import App
 
+from manifests.recipes import recipe_named
+from manifests.render import Run, arguments, rendered
+from tests.recipe_folders import recipes_with
 from tests.synthesis import ROOT, Synthesis
 from vocabulary import resource_types
 
@@ -35,3 +38,22 @@ def test_the_stack_synthesizes_and_nothing_is_missing_about_its_type(
     (tmp_path / f"{type_}.json").write_text(example("json"), encoding="utf-8")
     assert resource_types.missing_facts(type_) == []
     resource_types.facts_of.cache_clear()
+
+
+def test_the_parameters_of_the_recipe_are_read_and_its_words_are_made_of_them(
+    synthesis: Synthesis, tmp_path: Path
+) -> None:
+    folder = recipes_with(tmp_path, "train", jobset="restarts: ${MAX_RESTARTS}\n", parameters=example("yaml"))
+    configured = synthesis.environment("default")
+    run = Run(
+        recipe=recipe_named("train", folder),
+        environment=configured,
+        team=configured.teams[0],
+        group=configured.groups[0],
+        settings={"preset": "long"},
+    )
+    assert rendered(run) == {"jobset.yaml": "restarts: 10\n"}
+    assert arguments(run) == [
+        *("steps=100000", "dataset=gs://my-project-tpu-tpu-training/data", "optimizer=adamw"),
+        *("ici_data=4", "ici_model=4", "dcn_data=1"),
+    ]

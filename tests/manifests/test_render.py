@@ -132,11 +132,32 @@ def test_the_answer_is_never_where_a_team_asks_for_more_than_it_can_have(synthes
         assert [explanation and explanation.verdict for explanation in explanations] == [Verdict.NEVER]
 
 
-def test_a_run_without_a_name_has_its_recipes_and_one_with_a_name_that() -> None:
-    (job_set,) = objects(rendered(run_of(recipe_named("hello-tpu"))))
-    (named,) = objects(rendered(run_of(recipe_named("hello-tpu"), name="mine")))
-    assert (job_set["metadata"].pop("name"), named["metadata"].pop("name")) == ("hello-tpu", "mine")
-    assert job_set == named, "everything else of a run's name is derived in the cluster"
+@EVERY_RECIPE
+def test_a_name_of_its_own_changes_nothing_but_the_names_of_the_objects(recipe: Recipe) -> None:
+    """So a nameSuffix of Kustomize renames all of a run: what needs its name reads it from the labels of the pods."""
+    plain, named = (objects(rendered(run_of(recipe, name=name))) for name in (None, "mine"))
+    for before, after in zip(plain, named, strict=True):
+        assert before["metadata"].pop("name").startswith(recipe.name)
+        assert after["metadata"].pop("name").startswith("mine")
+    assert plain == named
+
+
+@EVERY_RECIPE
+def test_any_text_that_is_set_is_in_the_manifests_as_it_is(recipe: Recipe) -> None:
+    """Parameters of the kind text stand between quotation marks."""
+    keys = [key for key, known in {**recipe.parameters, **recipe.arguments}.items() if known.kind == "text"]
+    hard = "a: \"b\" # 'c' \\ {d}, [e]"
+    for key in keys:
+        made = objects(rendered(run_of(recipe, settings={key: hard})))
+        assert any(hard in text for text in texts_in(made)), key
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Every text in nested lists and mappings."""
+    if isinstance(value, str):
+        yield value
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from texts_in(item)
 
 
 @given(st.data())
