@@ -29,6 +29,7 @@ Deploy: cdktf deploy '*'
 {added}
 ...
 Submit every recipe for every team
+...
   hello-tpu on 1 slice of pool group tpu
     tpu-training: admitted: slice, 4 pods, on node pool tpu-0 in us-east5-b
       (hosts 0 to 3, 4 chips each)
