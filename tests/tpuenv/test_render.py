@@ -66,6 +66,8 @@ def test_the_keys_of_a_recipe_are_listed_with_their_defaults(
     assert main(["render", recipe.name, "--keys"]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith(f"{recipe.name}: ")
+    for key, example in recipe.required.items():
+        assert re.search(rf"^  {key} .* \(required, such as {re.escape(example)}\)$", printed, re.MULTILINE)
     if recipe.name == "hello-tpu":
         assert re.search(r"^  max_restarts +1 +How often a run that failed starts again$", printed, re.MULTILINE)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from environment import project
+from manifests.parameters import Parameter
 from manifests.recipe import Recipe
 from manifests.render import BadManifest, rendered
 from tpuenv.commands import options
@@ -71,7 +72,7 @@ def _keys(recipe: Recipe) -> Iterator[str]:
     """The keys with their defaults and what they do, and the presets."""
     yield f"{recipe.name}: {recipe.summary}"
     parameters = {**recipe.parameters, **recipe.arguments}
-    rows = [(key, parameter.default or "", parameter.help) for key, parameter in parameters.items()]
+    rows = [(key, parameter.default or "", _help(parameter)) for key, parameter in parameters.items()]
     for part, what in ((recipe.mesh.within_slice, "the devices of a slice"), (recipe.mesh.across_slices, "the slices")):
         for key in part.keys if part else ():
             rest = part is not None and key == part.rest
@@ -84,6 +85,11 @@ def _keys(recipe: Recipe) -> Iterator[str]:
         yield f"  preset={name}{chosen}: {', '.join(f'{key}={value}' for key, value in values.items())}"
     if recipe.more_arguments:
         yield f"  and {len(recipe.more_arguments)} keys that the program itself has"
+
+
+def _help(parameter: Parameter) -> str:
+    choices = f": {', '.join(parameter.choices)}" if parameter.choices else ""
+    return f"{parameter.help}{choices}" + (f" (required, such as {parameter.example})" if parameter.required else "")
 
 
 def _write(file: Path, text: str) -> None:
