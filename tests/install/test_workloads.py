@@ -14,6 +14,17 @@ from install.steps import Completed, Layout, Progress, SetupError
 
 ROOT = Path(__file__).parent.parent.parent
 
+EVERY_LOCK = pytest.mark.parametrize(
+    "lock", sorted(ROOT.glob("manifests/*/requirements.txt")), ids=lambda path: path.parent.name
+)
+
+
+LOCKED = r"([a-z0-9-]+)(?:\[[a-z0-9, -]+\])?==(\S+)"
+
+
+def locked_versions(lock: Path) -> list[tuple[str, str]]:
+    return re.findall(f"^{LOCKED}", lock.read_text(encoding="utf-8"), re.MULTILINE)
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -112,19 +123,30 @@ def test_an_interrupted_setup_goes_on_and_a_finished_one_does_nothing(
     assert to_do(layout, workloads.STEPS)
 
 
-def test_the_lock_is_exact_with_checksums_and_names_no_server() -> None:
-    text = workloads.lock(Layout(root=ROOT)).read_text(encoding="utf-8")
+@EVERY_LOCK
+def test_a_lock_is_exact_with_checksums_and_names_no_server(lock: Path) -> None:
+    text = lock.read_text(encoding="utf-8")
     requirements = re.findall(r"^[A-Za-z0-9].*\n", text, re.MULTILINE)
-    assert len(requirements) > 200
-    assert all(re.fullmatch(r"[a-z0-9-]+==\S+ \\\n", line) for line in requirements)
+    assert requirements
+    assert all(re.fullmatch(rf"{LOCKED} \\\n", line) for line in requirements)
     assert len(re.findall(r"\\\n    --hash=sha256:[0-9a-f]{64}", text)) >= len(requirements)
     assert not re.search(r"://|^-|^ *--(?!hash=)", text, re.MULTILINE)
 
 
-def test_what_is_asked_for_is_locked() -> None:
-    asked = (ROOT / "manifests" / "maxtext" / "requirements.in").read_text(encoding="utf-8").splitlines()
-    # A lock names no extras: what they bring, it has.
-    lines = [re.sub(r"\[.*\]", "", line) for line in asked if not line.startswith("#")]
-    locked = workloads.lock(Layout(root=ROOT)).read_text(encoding="utf-8")
+@EVERY_LOCK
+def test_what_is_asked_for_is_locked(lock: Path) -> None:
+    asked = lock.with_suffix(".in").read_text(encoding="utf-8").splitlines()
+    # What an extra brings is locked too, so whether its name is there does not matter.
+    lines = [re.sub(r"\[.*\]", "", line) for line in asked if line and not line.startswith("#")]
     assert lines
-    assert all(f"\n{line} \\\n" in locked for line in lines)
+    locked = dict(locked_versions(lock))
+    for line in lines:
+        name, _, version = line.partition("==")
+        assert name in locked
+        assert not version or locked[name] == version
+
+
+def test_the_tests_run_hello_tpu_with_the_packages_of_its_image() -> None:
+    image = set(locked_versions(ROOT / "manifests" / "hello-tpu" / "requirements.txt"))
+    here = set(locked_versions(workloads.lock(Layout(root=ROOT))))
+    assert image < here

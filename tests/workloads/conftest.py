@@ -70,7 +70,7 @@ class Summary:
         terminalreporter.section("what ran of each recipe")
         for recipe in sorted({recipe.name for recipe in all_recipes()} | self._tests.keys()):
             tests = self._tests.get(recipe, Tests())
-            what = "; ".join(tests.passed) or ("nothing" if tests.not_run else "nothing: no test runs it here")
+            what = _joined(tests.passed) or ("nothing" if tests.not_run else "nothing: no test runs it here")
             terminalreporter.write_line(f"{recipe:12} {tests.verdict:8} {tests.seconds:5.0f} s  {what}")
             for name in tests.failed:
                 terminalreporter.write_line(f"{'':31}FAILED: {name}")
@@ -82,4 +82,14 @@ class Summary:
 
 
 def _in_words(nodeid: str) -> str:
-    return nodeid.rpartition("::")[2].removeprefix("test_").replace("_", " ")
+    """The name of a test, and in brackets its case."""
+    name, bracket, case = nodeid.rpartition("::")[2].removeprefix("test_").partition("[")
+    return name.replace("_", " ") + (f" ({case[:-1]})" if bracket else "")
+
+
+def _joined(names: Sequence[str]) -> str:
+    """All names; the cases of a test are behind its name together."""
+    cases: dict[str, list[str]] = {}
+    for name, _, case in (name.partition(" (") for name in names):
+        cases.setdefault(name, []).extend([case[:-1]] if case else [])
+    return "; ".join(f"{name} ({', '.join(each)})" if each else name for name, each in cases.items())

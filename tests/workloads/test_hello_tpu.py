@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import signal
 from pathlib import Path
 
@@ -17,7 +18,8 @@ pytestmark = pytest.mark.workloads("hello-tpu")
 
 RECIPE = recipe_named("hello-tpu")
 
-# One slice of four hosts with four chips each, and slices of two hosts.
+# Of one host, of four, and of two, with four chips each.
+ONE_HOST = with_fleet(one_group("type: v6e-4, slices: 1"))
 FOUR_HOSTS = with_fleet(one_group("type: v6e-16, slices: 1"))
 TWO_HOSTS = with_fleet(one_group("type: v5p-16, slices: 2, zone: us-east5-a"))
 
@@ -49,6 +51,14 @@ def products(host: Ended) -> dict[tuple[str, str], tuple[int, int]]:
     return {(each["sharded_by"], each["within"]): (each["data"], each["model"]) for each in line["products"]}
 
 
+def test_one_slice_of_one_host(tmp_path: Path) -> None:
+    """Which has nobody to wait for."""
+    (host,) = ran(pods(ONE_HOST, ici_model="2"), tmp_path, seconds=SECONDS)
+    assert host.code == 0, host
+    assert verdict([host]) == "verdict: ok (hosts 1, chips 4, slices 1)"
+    assert products(host)["data and model", "slice"] == (2, 2)
+
+
 def test_one_slice_of_four_hosts(tmp_path: Path) -> None:
     hosts = ran(pods(FOUR_HOSTS, ici_model="4"), tmp_path, seconds=SECONDS)
     assert [host.code for host in hosts] == [0, 0, 0, 0], hosts
@@ -75,7 +85,7 @@ def test_one_slice_of_four_hosts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mesh", "within", "across"),
     [
-        pytest.param({"ici_model": "2"}, (4, 2), (8, 2), id="data across slices"),
+        pytest.param({"ici_model": "2"}, (4, 2), (8, 2), id="data across"),
         pytest.param({"ici_model": "4", "dcn_model": "2"}, (2, 4), (2, 8), marks=pytest.mark.long, id="model across"),
     ],
 )
@@ -106,6 +116,26 @@ def test_a_wrong_expectation_gives_a_red_verdict(tmp_path: Path) -> None:
         "verdict: failed on hosts 0, 1 (hosts 2, chips 8, slices 1): chips of slice 0: 8, expected 16"
     )
     assert [host.lines[0]["problems"] for host in hosts] == [["chips of slice 0: 8, expected 16"]] * 2
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("size=many", "size=many: is not a whole number from 1; write one such as size=16"),
+        ("size=100000", "size=100000: sums would not be exact; write 65536 or less"),
+        ("steps=3", "steps=3: steps is there twice; write it once"),
+        ("sizes=8", "'sizes=8': write key=value, with one of the keys size, steps, ici_data, ici_model, dcn_data, "),
+        ("ici_model=3", "ici_data=4 ici_model=3: their product is 12, not the 4 devices of a slice; write numbers "),
+    ],
+    ids=["number", "size", "twice", "key", "mesh"],
+)
+def test_words_that_cannot_be_used_end_it_with_what_to_write(tmp_path: Path, word: str, message: str) -> None:
+    of_one_host = pods(ONE_HOST)
+    key = word.partition("=")[0]
+    words = [other for other in of_one_host.command if key == "steps" or not other.startswith(f"{key}=")]
+    (host,) = ran(dataclasses.replace(of_one_host, command=(*words, word)), tmp_path, seconds=SECONDS)
+    assert (host.code, host.stdout) == (2, "")
+    assert host.stderr.startswith(f"hello-tpu: {message}")
 
 
 @pytest.mark.long
