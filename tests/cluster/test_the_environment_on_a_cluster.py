@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import requests
 import yaml
 
 from environment import Environment
@@ -20,6 +21,11 @@ from tests.cluster.ground import can_run_pods
 from tests.cluster.lab import CONTROLLERS, Terraform, for_a_lab, releases_of_local_charts
 from tests.cluster.outcome import ADMITTED, Outcome, outcome_of
 from tests.synthesis import read_stack
+from tpuenv.jobs.job import Job, State, read_job, read_jobs
+from tpuenv.jobs.obstacles import who_uses
+from tpuenv.jobs.submission import create
+from tpuenv.kubernetes.client import Cluster
+from tpuenv.kubernetes.errors import ApiError
 from vocabulary.keys import LOCAL_QUEUE
 
 pytestmark = pytest.mark.cluster
@@ -180,6 +186,48 @@ def test_a_job_that_names_no_queue_is_in_the_default_one(deployed: Deployed) -> 
     kept = deployed.api.get("JobSet", job["metadata"]["name"], "research") or {}
     assert kept["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == LOCAL_QUEUE
     deployed.api.delete(job)
+
+
+def test_jobs_that_tpuenv_submits_are_listed_with_their_place_in_the_queue_and_cancelled(deployed: Deployed) -> None:
+    cluster = Cluster(address=deployed.api.address, name="lab", session=requests.Session())
+    path = sorted((deployed.output / "manifests" / "research").rglob("hello-tpu/jobset.yaml"))[0]
+    manifest = yaml.safe_load(path.read_text(encoding="utf-8"))
+    config = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "config-one", "namespace": "research"},
+        "data": {"key": "value"},
+    }
+    for name in ("one", "two", "three"):  # the team's slice, that of the other team, and none
+        manifest["metadata"]["name"] = name
+        create(cluster, [config, manifest] if name == "one" else [manifest], recipe="hello-tpu")
+        until(
+            "Kueue to decide", lambda: all(job.workload.get("status") for job in read_jobs(cluster, "research")) or None
+        )
+    with pytest.raises(ApiError, match="it exists already"):
+        create(cluster, [manifest], recipe="hello-tpu")
+
+    def three() -> Job | None:
+        job = read_job(cluster, team="research", kind="JobSet", name="three")
+        return job if job and job.waits_because else None
+
+    waiting = until("the third job to wait", three)
+    assert (waiting.state, waiting.position) == (State.WAITING, 1)
+    assert "quota" in waiting.waits_because
+    assert any("research uses" in line for line in who_uses(cluster, waiting))
+    one = until("the first job's pods", lambda: read_job(cluster, team="research", kind="JobSet", name="one"))
+    assert (one.state in (State.ADMITTED, State.STARTING), one.hosts, one.slices, one.group) == (True, 4, 1, "dev")
+    for job in read_jobs(cluster, "research"):
+        cluster.delete(job.kind, "research", job.name)
+    until("the jobs to be deleted", lambda: None if read_jobs(cluster, "research") else True)
+    until(
+        "the first job's ConfigMap to be deleted",
+        lambda: cluster.find("ConfigMap", "research", "config-one") is None or None,
+    )
+    with pytest.raises(ApiError, match="no such namespace"):
+        cluster.create({**config, "metadata": {"name": "config", "namespace": "nowhere"}})
+    with pytest.raises(ApiError, match=r"refuses to create JobSet(.|\n)*spec\.replicated"):
+        cluster.create({**manifest, "spec": {"replicatedJob": []}})
 
 
 def test_a_drain_ends_with_jobs_admitted_and_the_next_deploy_opens_the_queue_again(deployed: Deployed) -> None:

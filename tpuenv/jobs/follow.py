@@ -39,7 +39,8 @@ class Follower:
     part: str = ""
     build: str = ""
     clock: Callable[[], float] = time.monotonic
-    _said: set[str] = field(default_factory=set)
+    _said: set[str] = field(default_factory=set)  # of this start of the job
+    _warned: set[str] = field(default_factory=set)  # events stay when the job starts again
     _position: Position = field(default_factory=Position)
     _pod: str = ""  # the uid of the pod whose log is shown
     _before: Job | None = None  # as it was read last
@@ -94,7 +95,8 @@ class Follower:
         """Says once what is new, and shows what it waits for."""
         self.progress.doing(str(job), self._detail(job))
         if job.state in (State.WAITING, State.SUSPENDED):
-            because = job.waits_because
+            # Of a new job Kueue says something within seconds.
+            because = job.waits_because if job.workload else ""
             if because and self._say_once(f"  {job.words}: {because}"):
                 for line in who_uses(self.cluster, job) if job.position else ():
                     self._say(f"    {line}")
@@ -108,7 +110,9 @@ class Follower:
             self._say_once(f"  {line}", Tone.WARNING)
         if job.state != State.RUNNING:
             for line in warnings_of(self.cluster, job):
-                self._say_once(f"  {line}", Tone.WARNING)
+                if line not in self._warned:
+                    self._warned.add(line)
+                    self._say(f"  {line}", Tone.WARNING)
 
     def _detail(self, job: Job) -> str:
         if job.position:

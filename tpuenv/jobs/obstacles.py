@@ -14,7 +14,11 @@ _MOST_JOBS = 5
 
 # https://kubernetes.io/docs/concepts/containers/images/#imagepullbackoff; kubelet: pkg/kubelet/images/types.go
 _NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError")
-_ON_THE_WAY = ("", "ContainerCreating", "PodInitializing")
+
+# What JobSet's webhook says of the other pods of a slice until the first has a node: with exclusive placement every
+# start begins so. JobSet 0.12.0: pkg/webhooks/pod_admission_webhook.go
+_ON_ITS_WAY = ("follower pod node selector", "leader pod not yet scheduled")
+_CREATING = ("", "ContainerCreating", "PodInitializing")
 
 
 def pod_obstacles(job: Job, *, build: str = "") -> list[str]:
@@ -37,7 +41,7 @@ def _of_pod(pod: Pod, build: str) -> Iterator[str]:
             why = f"{reason}: {_shown(waiting.get('message'))}"
             how = build or "build and push it, or correct its name"
             yield f"image {_shown(status.get('image'))} cannot be pulled ({why}); {how}"
-        elif reason not in _ON_THE_WAY:
+        elif reason not in _CREATING:
             yield f"container {_shown(status.get('name'))}: {_shown(reason)}: {_shown(waiting.get('message'))}"
         elif ended.get("exitCode"):
             yield f"container {_shown(status.get('name'))} ended with {exit_words(ended)}"
@@ -61,7 +65,9 @@ def failed_pods(job: Job) -> list[tuple[Pod, Object]]:
 
 
 def warnings_of(cluster: Cluster, job: Job) -> list[str]:
-    """The warnings in the namespace's events about the job, what it is made of, and its pods, each once.
+    """The warnings in the namespace's events about the Jobs and pods of a job, each once.
+
+    Those about a JobSet itself repeat what its status says.
 
     https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
     """
@@ -71,6 +77,8 @@ def warnings_of(cluster: Cluster, job: Job) -> list[str]:
         name = str(about.get("name") or "")
         if event.get("type") == "Warning" and (name == job.name or name.startswith(f"{job.name}-")):
             reason, message = _shown(event.get("reason")), _shown(event.get("message"))
+            if any(words in message for words in _ON_ITS_WAY) or about.get("kind") == "JobSet":
+                continue
             lines.append(f"{_shown(about.get('kind'))}: {reason}: {message}")
     return list(dict.fromkeys(lines))
 
