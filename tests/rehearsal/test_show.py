@@ -364,6 +364,8 @@ def test_a_kept_world_can_be_read_with_the_commands_that_were_printed(tmp_path: 
     assert re.search(r"\r\033\[K    foundation: \d+ s, \d+ of \d+", shown), "how far it is in a stack, in one line"
     assert done.returncode == 0, done.stdout + done.stderr
     assert "No changes." in done.stdout
+    assert "To follow it: tpuenv logs hello-tpu-" in done.stdout
+    assert "NAME" in done.stdout
     assert '"ClusterQueueList"' in done.stdout or '"kind":"ClusterQueueList"' in done.stdout.replace(" ", "")
 
 

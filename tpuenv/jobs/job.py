@@ -57,6 +57,11 @@ class Pod:
         return str(self.body["metadata"].get("uid") or "")
 
     @property
+    def created(self) -> str:
+        """The time as the API server writes it, in order as text."""
+        return str(self.body["metadata"].get("creationTimestamp") or "")
+
+    @property
     def part(self) -> str:
         """The name of the replicated job of a JobSet."""
         return self._label(_REPLICATED_JOB_LABEL)
@@ -110,7 +115,9 @@ class Pod:
 
     @property
     def place(self) -> str:
-        """ "slice 0, host 2" """
+        """ "slice 0, host 2"; of a Job without chips "pod 0"."""
+        if not self.has_chips and not self.part:
+            return f"pod {self.host}"
         part = "" if self.has_chips or not self.part else f"part {self.part}, "
         return f"{part}slice {self.slice}, host {self.host}"
 
@@ -182,9 +189,9 @@ class Job:
 
     @property
     def host_pods(self) -> tuple[Pod, ...]:
-        """By slice and host."""
+        """By slice and host, and where one was replaced, the newer later."""
         with_chips = tuple(pod for pod in self.pods if pod.has_chips)
-        return tuple(sorted(with_chips or self.pods, key=lambda pod: (pod.slice, pod.host, pod.name)))
+        return tuple(sorted(with_chips or self.pods, key=lambda pod: (pod.slice, pod.host, pod.created, pod.name)))
 
     @property
     def running(self) -> int:

@@ -118,10 +118,17 @@ class EnvironmentRehearsal(Parts):
             print("  cdktf deploy queues --ignore-missing-stack-dependencies --skip-provider-lock \\")
             print(f"    --output {quote(str(world.output))}   # and --auto-approve in a shell without a terminal")
             print(f"  tpuenv recover --dry-run --output {quote(str(world.output))}")
+            print(f"  tpuenv submit hello-tpu{self._options()} --detach && tpuenv jobs")
             print(f"  curl {world.address}/clusters/{self._cluster()}/apis/kueue.x-k8s.io/v1beta2/clusterqueues")
             with contextlib.suppress(EOFError):
                 input("Enter ends it. ")
         print()
+
+    def _options(self) -> str:
+        """Of `tpuenv submit`: the first team and its first pool group, where there are several."""
+        team = self.environment.teams[0]
+        chosen = f" --team {team.name}" if len(self.environment.teams) > 1 else ""
+        return chosen + (f" --group {team.pools[0]}" if len(team.pools) > 1 else "")
 
     def _cluster(self) -> str:
         from rehearsal.google.network import CLUSTER

@@ -7,6 +7,7 @@ import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +15,10 @@ from manifests.images import reference
 from manifests.recipes import FOLDER
 from rehearsal.google.artifact_registry_api import push
 from rehearsal.http_server import Request, Response, json_response
+from rehearsal.kubernetes.objects import KIND
 from tests.rehearsal.job_sets import job_set
 from tests.tpuenv.jobs.conftest import Ground, act_as
+from tpuenv.kubernetes.client import Cluster
 from tpuenv.main import main
 
 TEAM = "tpu-training"
@@ -150,6 +153,22 @@ def test_where_a_second_object_is_refused_the_first_is_deleted(ground: Ground, i
 
 
 @pytest.mark.usefixtures("two_documents")
+def test_ctrl_c_while_it_creates_leaves_nothing(ground: Ground, image: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = Cluster.create
+
+    def create(cluster: Cluster, manifest: dict[str, Any]) -> dict[str, Any]:
+        created = ask(cluster, manifest)
+        if manifest["kind"] == "ConfigMap":
+            raise KeyboardInterrupt
+        return created
+
+    monkeypatch.setattr(Cluster, "create", create)
+    assert main(["submit", "hello-tpu", "--name", "train", "--detach"]) == 130
+    assert jobsets(ground) == []
+    assert ground.api.all(ground.api.resource("v1", "ConfigMap"), TEAM) == []
+
+
+@pytest.mark.usefixtures("two_documents")
 def test_where_the_first_cannot_be_deleted_it_says_what_remains(ground: Ground, image: str, capsys: Capture) -> None:
     ground.before += [refuse("/configmaps"), refuse("/jobsets/train")]
     assert main(["submit", "hello-tpu", "--name", "train", "--detach"]) == 1
@@ -199,6 +218,23 @@ def test_jobs_of_teams_that_may_not_be_read_hide_no_others(
     assert "permission: bob@example.com may not list workloads in namespace research" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("fleet_settings")
+def test_a_member_submits_lists_and_cancels_jobs_of_the_own_team(
+    fleet: Ground, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push(fleet.fake.cloud, reference(fleet.environment, FOLDER / "hello-tpu"))
+    act_as("alice@example.com", monkeypatch)
+    words = ["hello-tpu", "--team", "research", "--group", "dev", "--name", "mine"]
+    assert main(["submit", *words, "--detach"]) == 0
+    assert main(["jobs", "--team", "research"]) == 0
+    assert "mine  research  hello-tpu  running on 4 hosts" in capsys.readouterr().out
+    assert main(["logs", "mine"]) == 0
+    assert main(["cancel", "mine"]) == 0
+    assert jobsets(fleet, "research") == []
+    assert main(["submit", "hello-tpu", "--team", "serving", "--group", "dev", "--detach"]) == 1
+    assert "permission: alice@example.com may not create JobSet serving/hello-tpu-" in capsys.readouterr().err
+
+
 @pytest.fixture
 def fleet_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     cases = Path(__file__).parents[2] / "cases"
@@ -227,6 +263,24 @@ def test_logs_prints_what_a_host_has_logged(ground: Ground, capsys: Capture) -> 
     assert capsys.readouterr().out == "a\n\\x1b[2J b\n"
     assert main(["logs", "train", "--host", "4"]) == 2
     assert "no slice 0, host 4; it has slice 0, host 0 to slice 0, host 3" in capsys.readouterr().err
+
+
+def test_a_job_on_the_cpu_pool_is_run_and_followed_too(ground: Ground, capsys: Capture) -> None:
+    push(ground.fake.cloud, reference(ground.environment, FOLDER / "copy-data"))
+    assert main(["submit", "copy-data", "--set", "source=gs://a/b", "--name", "copy", "--detach"]) == 0
+    (pod,) = ground.pods()
+    older = copy.deepcopy(pod)
+    older["status"]["phase"] = "Failed"
+    older["metadata"] |= {"name": "copy-zzzzz", "creationTimestamp": "2025-01-01T00:00:00Z"}
+    ground.fake.cloud.put(KIND, f"{ground.api.cluster}|v1|Pod|{TEAM}|copy-zzzzz", older)
+    ground.log(pod["metadata"]["name"], "copied")
+    assert main(["jobs"]) == 0
+    assert "copy-data  running on 1 host" in capsys.readouterr().out
+    ground.patch("Job", "copy", {"status": {"conditions": [{"type": "Complete", "status": "True"}]}})
+    assert main(["logs", "copy", "--follow"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "copied\n"
+    assert "Job tpu-training/copy succeeded" in printed.err
 
 
 def test_logs_of_another_part_are_those_of_its_pods(ground: Ground, capsys: Capture) -> None:
