@@ -103,6 +103,7 @@ def test_a_recipe_of_the_cpu_pool_is_submitted_once_a_team_with_examples_of_what
     assert parts.problems == []
     printed = flat(capsys.readouterr().out)
     assert re.search(r"serve on the CPU pool research, serving, students: admitted: main, 1 pod, on node pool", printed)
+    assert printed.index("serve on the CPU pool") < printed.index("hello-tpu on"), "the jobs that stay use TPUs"
 
 
 def test_a_recipe_that_synthesis_did_not_render_is_a_problem(

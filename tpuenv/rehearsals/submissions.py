@@ -69,7 +69,7 @@ def submit_recipes(parts: Parts, cluster: str, recipes: Sequence[Recipe] | None 
 def _rounds(environment: Environment, recipes: Sequence[Recipe]) -> Iterator[_Round]:
     teams = environment.teams
     shared = slices_of_teams(environment.groups, teams)
-    for recipe in recipes:
+    for recipe in sorted(recipes, key=lambda known: known.tpu):  # last those with TPUs, whose jobs stay
         if not recipe.tpu:
             yield _Round(recipe=recipe, group=None, slices=0, teams={team.name: 0 for team in teams})
             continue
