@@ -38,7 +38,7 @@ bench: setup  ## Measure synthesis and a rehearsal, and write the table into doc
 	@$(python) -m bench --write
 
 test-slow: setup  ## Every environment of tests/cases up and down with jobs running, and what else takes its time
-	@TPUENV_TEST_ALL_EXAMPLES=1 $(python) -m pytest -n auto --dist loadfile -m "(slow or hypothesis) and not killed"
+	@TPUENV_TEST_ALL_EXAMPLES=1 $(python) -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "(slow or hypothesis) and not killed"
 
 test-killed: setup  ## Runs ended at further moments and in further ways than test-slow has (half an hour)
 	@$(python) -m pytest -m killed

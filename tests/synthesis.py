@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from functools import cache
 from pathlib import Path
@@ -73,7 +74,14 @@ class Synthesis:
         return objects + [item for text in texts for item in documents_in(text)]
 
     def _synthesize(self, case: str) -> Path:
-        return synthesize(self.environment(case), self._folder / case)
+        """The folder may be of several test processes: the first that needs a case synthesizes it."""
+        folder, done = self._folder / case, self._folder / f"{case}.done"
+        with (self._folder / f"{case}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():
+                synthesize(self.environment(case), folder)
+                done.touch()
+        return folder
 
 
 def synthesize(environment_: Environment, folder: Path) -> Path:
