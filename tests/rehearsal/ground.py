@@ -105,8 +105,8 @@ class Ground:
                 raise AssertionError(running.communicate()[0])
             time.sleep(0.01)
 
-    def unchanged(self) -> None:
-        for stack in STACKS:
+    def unchanged(self, stacks: Sequence[str] = STACKS) -> None:
+        for stack in stacks:
             self.terraform(stack, "plan", "-detailed-exitcode")
 
     @property

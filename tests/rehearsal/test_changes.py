@@ -38,9 +38,11 @@ def test_a_deploy_does_what_the_file_says_and_stops_no_other_slice(name: str, de
     pools, running = deployed.pools, deployed.running
     assert running
     assert deployed.deploy(meant.after) == meant.plan
+    # What a stack reads of others is of those before it.
+    reached = STACKS[min(map(STACKS.index, meant.plan), default=0) :]
     with ThreadPoolExecutor() as threads:
-        again = [*threads.map(lambda stack: deployed.plan(meant.after, stack), STACKS)]
-    assert again == [{}] * len(STACKS), "a second deploy has nothing to do"
+        again = [*threads.map(lambda stack: deployed.plan(meant.after, stack), reached)]
+    assert again == [{}] * len(reached), "a second deploy has nothing to do"
     other_slices_stay(deployed, meant, pools, running)
 
 

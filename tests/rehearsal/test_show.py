@@ -142,7 +142,9 @@ def shown_of(fake: FakeCloud, configured: environment.Environment) -> Environmen
     return EnvironmentRehearsal(world, configured)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=() if case in ("default", FLEET) else pytest.mark.slow) for case in CASES]
+)
 def test_of_every_case_what_exists_and_every_teams_verdict_fit_80_columns(
     case: str, synthesis: Synthesis, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -322,7 +324,9 @@ def of_this(folder: Path) -> list[str]:
 
 @whole
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=str
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), pytest.param(signal.SIGHUP, 129, marks=pytest.mark.killed)],
+    ids=str,
 )
 def test_a_signal_ends_everything(tmp_path: Path, number: signal.Signals, code: int) -> None:
     command = [sys.executable, "-m", "tpuenv", "rehearse", "--folder", str(tmp_path / "w")]

@@ -213,6 +213,8 @@ def test_after_a_stop_the_rest_is_applied_but_not_what_was_changed_by_hand_meanw
     running = planned.start_apply_until("google_compute_network.network: Creation complete")
     os.kill(running.pid, signal.SIGTERM)
     running.communicate(timeout=300)
+    assert running.returncode == 143
+    assert planned.locks == []
     assert "tpu/foundation/unfinished" in [blob.name for blob in planned.world.cloud.blobs(STATES)]
 
     _somebody_changes_the_network(planned)
@@ -294,7 +296,9 @@ def test_who_waits_too_long_is_reported_for_whom(cloud: Cloud) -> None:
     assert cloud.locks == [LOCK]
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [pytest.param(signal.SIGTERM, 143, marks=pytest.mark.killed), (signal.SIGINT, 130)]
+)
 def test_a_signal_in_the_middle_leaves_no_lock_and_the_next_run_goes_on(
     planned: Cloud, number: signal.Signals, code: int
 ) -> None:
@@ -363,7 +367,9 @@ def test_what_a_lost_state_would_leave_behind_stops_a_destroy_before_it_begins(c
     assert cloud("destroy", "--confirm", "tpu") == 0
 
 
-def test_after_a_kill_the_next_run_stops_and_names_the_lock_and_what_nobody_owns(planned: Cloud) -> None:
+def test_after_a_kill_the_next_run_names_lock_and_what_nobody_owns_and_recover_lets_it_go_on(
+    planned: Cloud,
+) -> None:
     running = planned.start_apply_until("google_compute_network.network: Creation complete")
     (terraform,) = [pid for pid in started_processes.recorded(planned.world.processes) if os.getsid(pid) == pid]
     for pid in (running.pid, terraform):
@@ -375,3 +381,8 @@ def test_after_a_kill_the_next_run_stops_and_names_the_lock_and_what_nobody_owns
     assert "Locked: the environment is held by" in planned.text
     assert "the state of foundation is held by" in planned.text
     assert "tpu-network" in planned.text
+
+    assert planned("recover", "--yes") == 0
+    assert planned.locks == []
+    assert planned.apply("foundation") == 0
+    assert planned("plan", "foundation", "--expect-no-changes") == 0
