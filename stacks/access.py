@@ -49,7 +49,7 @@ class Access(Construct):
                 name=NAME,
                 namespace=team.namespace.metadata.name,
                 rules=RULES,
-                subjects=map(_subject, team.team.members),
+                subjects=subjects_of(team),
             )
             for team in teams
             if team.team.members
@@ -82,6 +82,11 @@ class Access(Construct):
                 role="roles/artifactregistry.reader",
                 member=principal,
             )
+
+
+def subjects_of(team: Team) -> list[Subject]:
+    """The members of a team, as the subjects of a binding."""
+    return [_subject(member) for member in team.team.members]
 
 
 def _subject(member: Member) -> Subject:

@@ -14,6 +14,7 @@ from cdktf_cdktf_provider_google.data_google_service_account import DataGoogleSe
 from constructs import Construct
 
 from environment import Environment
+from environment.fleet import xpk
 from environment.names import JOBSET_NAMESPACE, KUEUE_NAMESPACE
 from stacks.rbac import API_GROUP, grant_in_cluster, grant_in_namespace
 
@@ -67,6 +68,15 @@ class PlanAccess(Construct):
             ],
             subjects=subjects,
         )
+        if environment.settings.xpk_compatibility:
+            grant_in_namespace(
+                self,
+                ("xpk-reader", "xpk-readers"),
+                name=NAME,
+                namespace=xpk.NAMESPACE,
+                rules=[([""], ["configmaps"], ["get"])],
+                subjects=subjects,
+            )
         for namespace in RELEASES:
             grant_in_namespace(
                 self,

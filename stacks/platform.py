@@ -19,6 +19,7 @@ from stacks.charts import LocalChart
 from stacks.drain import Drain
 from stacks.plan_access import PlanAccess
 from stacks.teams import Team
+from stacks.xpk import XpkAccess
 from vocabulary.keys import (
     ADMITTED_POD_LABEL,
     CPU_GROUP,
@@ -75,6 +76,8 @@ class Platform(ClusterUser):
             for team in environment.teams
         ]
         access = Access(self, "access", environment=environment, teams=teams)
+        if environment.settings.xpk_compatibility:
+            XpkAccess(self, "xpk", environment=environment, teams=teams)
         for team in teams:
             name = team.team.name
             self.output(

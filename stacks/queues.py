@@ -28,6 +28,7 @@ ORDER: dict[str, tuple[str, ...]] = {
     "AdmissionCheck": ("ProvisioningRequestConfig",),
     "ClusterQueue": ("ResourceFlavor", "AdmissionCheck"),
     "LocalQueue": ("ClusterQueue",),
+    "ConfigMap": (),
 }
 
 # Kueue keeps an object of these kinds for as long as a ClusterQueue names it. Terraform would delete it, and wait for
@@ -53,12 +54,17 @@ class Queues(ClusterUser):
                 _key(manifest): self._manifest(manifest, after) for manifest in objects if manifest["kind"] == kind
             }
         for team in environment.teams:
+            local_queues = [
+                of_kind["LocalQueue"][_key(manifest)]
+                for manifest in objects
+                if manifest["kind"] == "LocalQueue" and manifest["metadata"]["namespace"] == team.name
+            ]
             Drain(
                 self,
                 environment.names.drain(team.name),
                 environment=environment,
                 team=team.name,
-                goes_before=[of_kind["ClusterQueue"][team.name], of_kind["LocalQueue"][f"{team.name}-{LOCAL_QUEUE}"]],
+                goes_before=[of_kind["ClusterQueue"][team.name], *local_queues],
             )
             self.output(
                 f"queue_{team.name}",

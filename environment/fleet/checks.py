@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from environment.cpu_machine_types import cpu_machine_type
+from environment.fleet import xpk
 from environment.fleet.model import Fleet
 from environment.members import MemberKind
 from environment.node_capacity import CLUSTER_PODS_CPU, CLUSTER_PODS_GIB, node_capacity
@@ -58,6 +59,12 @@ def fleet_problems(settings: Settings, fleet: Fleet) -> Iterator[Problem]:
                 message=f"may use {len(team.pools)} pool groups; Kueue takes {_MOST_FLAVORS - 1} in a queue, so name "
                 "fewer in its pools",
             )
+    if settings.xpk_compatibility and not xpk.resources(fleet.groups):
+        yield Problem(
+            keys=("XPK_COMPATIBILITY", *fleet.size_keys),
+            message="'true' would lead to nothing: jobs of xpk start on hosts of 4 chips, or on a single host of 1, "
+            "and not on several hosts of tpu7x; set it to false, or use other slices",
+        )
     nodes = _nodes(settings, fleet)
     if nodes > _MOST_NODES:
         yield Problem(

@@ -7,9 +7,11 @@ there is one flavor for all nodes, so only pods that ask for chips are ever sent
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from environment import Environment
+from environment.fleet import xpk
 from environment.fleet.model import PRIORITIES, CapacityMode, PoolGroup, Team
 from environment.fleet.quotas import lendable, slices_of_teams
 from environment.kubernetes.cpu_memory_quotas import COMPUTE, Quota, compute_quotas, cpu_node, cpu_pool, tpu_node
@@ -61,7 +63,8 @@ def queue_objects(environment: Environment) -> tuple[dict[str, Any], ...]:
     """Every queue object of the environment, what others name before what names it.
 
     Flavors, provisioning configs and checks of queued groups, priority classes, ClusterQueues, LocalQueues. Quotas of
-    all teams add up to what the node pools hold at their largest. A team's chips are whole slices.
+    all teams add up to what the node pools hold at their largest. A team's chips are whole slices. With
+    XPK_COMPATIBILITY, a further LocalQueue of each team and the ConfigMaps that xpk reads.
     """
     teams = environment.teams
     queued = [group for group in environment.groups if group.capacity is CapacityMode.QUEUED]
@@ -73,7 +76,8 @@ def queue_objects(environment: Environment) -> tuple[dict[str, Any], ...]:
         *(_priority_class(name, value) for name, value in PRIORITIES.items()),
         *(_pod_priority_class(name, value) for name, value in _POD_PRIORITIES.items()),
         *_cluster_queues(environment),
-        *(_local_queue(team) for team in teams),
+        *(_local_queue(team, LOCAL_QUEUE) for team in teams),
+        *(_xpk_objects(environment) if environment.settings.xpk_compatibility else ()),
     )
 
 
@@ -230,8 +234,22 @@ def _cluster_queue(
     return _object("ClusterQueue", {"name": team.name}, spec=spec)
 
 
-def _local_queue(team: Team) -> dict[str, Any]:
-    return _object("LocalQueue", {"name": LOCAL_QUEUE, "namespace": team.name}, spec={"clusterQueue": team.name})
+def _local_queue(team: Team, name: str) -> dict[str, Any]:
+    return _object("LocalQueue", {"name": name, "namespace": team.name}, spec={"clusterQueue": team.name})
+
+
+def _xpk_objects(environment: Environment) -> Iterator[dict[str, Any]]:
+    for team in environment.teams:
+        yield _local_queue(team, xpk.LOCAL_QUEUE)
+    groups = environment.groups
+    for kind, data in (("resources", xpk.resources(groups)), ("metadata", xpk.metadata(groups))):
+        name = f"{environment.names.cluster}-{kind}-configmap"
+        yield {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": xpk.NAMESPACE},
+            "data": data,
+        }
 
 
 def _object(kind: str, metadata: dict[str, Any], **rest: object) -> dict[str, Any]:

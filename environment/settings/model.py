@@ -71,6 +71,7 @@ class Settings:
     deletion_protection: bool = field(metadata=_key("true", values.true_or_false))
     destroy_data: bool = field(metadata=_key("false", values.true_or_false))
     gke_auth_plugin: bool = field(metadata=_key("false", values.true_or_false))
+    xpk_compatibility: bool = field(metadata=_key("false", values.true_or_false))
     tf_state_bucket: str = field(metadata=_optional(values.bucket))
     tf_state_prefix: str = field(metadata=_optional(values.state_prefix))
     chart_repository: str = field(metadata=_optional(values.chart_repository))

@@ -239,7 +239,7 @@ def _resource(blob: Blob) -> dict[str, Any]:
         "generation": str(blob.generation),
         "metageneration": "1",
         "size": str(len(blob.content)),
-        "crc32c": base64.b64encode(google_crc32c.Checksum(blob.content).digest()).decode(),
+        "crc32c": base64.b64encode(google_crc32c.Checksum(blob.content).digest()).decode(),  # type: ignore[no-untyped-call]
         "md5Hash": base64.b64encode(hashlib.md5(blob.content, usedforsecurity=False).digest()).decode(),
         "timeCreated": when,
         "updated": when,

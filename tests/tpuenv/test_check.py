@@ -12,6 +12,7 @@ import yaml
 from tpuenv.main import main
 
 CASES = Path(__file__).parent.parent / "admission" / "cases"
+FACTS = Path(__file__).parent.parent / "facts"
 SETTINGS = {
     "PROJECT_ID": "my-project",
     "TPU_TYPE": "v6e-16",
@@ -348,3 +349,16 @@ def test_wrong_settings_are_refused_before_anything_else(
     monkeypatch.setenv("TPU_TYPE", "v6e-17")
     assert _check(str(file)) == 2
     assert "did you mean 'v6e-16'" in capsys.readouterr().err
+
+
+def test_a_job_of_xpk_is_admitted_where_there_is_its_queue(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = (str(FACTS / "xpk-workload.yaml"), "--namespace", "tpu-training")
+    assert _check(*arguments) == 1
+    assert "multislice-queue" in capsys.readouterr().out
+    monkeypatch.setenv("XPK_COMPATIBILITY", "true")
+    assert _check(*arguments) == 0
+    shown = capsys.readouterr().out
+    assert "queue multislice-queue -> ClusterQueue tpu-training, priority 500" in shown
+    assert "slice-job  8 pods  flavor tpu  gets 2 slices of tpu-v6e-slice 4x4: 32 chips" in shown
