@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import stat
 import sys
@@ -133,3 +134,18 @@ def test_without_gcloud_the_command_to_run_elsewhere_is_printed(
 def test_a_recipe_that_does_not_exist_is_refused(cloud: Cloud, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["images", "helo-tpu"]) == 2
     assert capsys.readouterr().err == "there is no recipe 'helo-tpu' with an image; did you mean 'hello-tpu'?\n"
+
+
+def test_render_names_the_image_by_its_digest_where_the_registry_has_it(
+    cloud: Cloud, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["render", "hello-tpu"]) == 0
+    printed = capsys.readouterr()
+    (tagged,) = re.findall(rf"{REGISTRY}/hello-tpu:[0-9a-f]{{12}}", printed.out)
+    assert printed.err.startswith("The image is named by its tag: ")
+    assert tagged in printed.err
+    push(cloud, tagged)
+    assert main(["render", "hello-tpu"]) == 0
+    printed = capsys.readouterr()
+    assert re.search(rf"{REGISTRY}/hello-tpu@sha256:[0-9a-f]{{64}}", printed.out)
+    assert (tagged in printed.out, printed.err) == (False, "")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -13,10 +15,11 @@ import click
 from environment import project
 from manifests.parameters import Parameter
 from manifests.recipe import Recipe
-from manifests.render import BadManifest, rendered
+from manifests.render import BadManifest, Run, rendered
 from tpuenv.commands import options
 from tpuenv.commands.command import command
 from tpuenv.failure import Failed, WrongArgument
+from tpuenv.google import login
 from tpuenv.jobs.runs import known_recipe, run_of
 
 
@@ -50,7 +53,8 @@ def render(
     o: Path | None,
 ) -> None:
     """Prints the manifest of one run of a recipe. What can be derived is: hosts, chips, mesh, selectors, queue, bucket
-    and image come from the environment. Each run has a name of its own. Nothing is submitted or asked of a cluster.
+    and image come from the environment. Each run has a name of its own. Nothing is submitted or asked of a cluster;
+    with a login for Google, the registry is asked for the digest of the image.
     """
     if keys:
         print("\n".join(_keys(known_recipe(recipe))))
@@ -58,6 +62,8 @@ def render(
     run = run_of(project.load_and_warn(), recipe, team=team, group=group, slices=slices, settings=settings, name=name)
     try:
         texts = rendered(run)
+        if images := _images(run):
+            texts = rendered(replace(run, images=images))
     except BadManifest as bad:
         raise WrongArgument(str(bad)) from None
     text = "---\n".join(text if text.endswith("\n") else f"{text}\n" for text in texts.values())
@@ -66,6 +72,24 @@ def render(
         return
     _write(o, text)
     print(f"Wrote {o}: run {run.name}. `kubectl create -f {o}` submits it.")
+
+
+def _images(run: Run) -> dict[str, str]:
+    """The images of the run by digest; none, and a note, where the registry cannot be asked or does not have them."""
+    project_id = run.environment.settings.project_id
+    if project_id == project.EXAMPLE or not login.is_on_this_machine():
+        reason = "without a login for a Google Cloud project nobody knows its digest"
+    else:
+        # Not before it is needed: Google's libraries take a second to load.
+        from tpuenv.google.clients import connect_without_quota_project
+        from tpuenv.jobs.images import pinned_images
+
+        try:
+            return pinned_images(run.environment, connect_without_quota_project(project_id), run.recipe)
+        except Failed as failed:
+            reason = str(failed)
+    print(f"The image is named by its tag: {reason}", file=sys.stderr)
+    return {}
 
 
 def _keys(recipe: Recipe) -> Iterator[str]:

@@ -20,12 +20,17 @@ _FILE_NAME = "application_default_credentials.json"
 
 def require(project_id: str) -> None:
     """Raises Failed where there is no login. Whether Google accepts it is not checked."""
-    if any(os.environ.get(name) for name in _VARIABLES) or _file().is_file():
+    if is_on_this_machine():
         return
     # Not before it is needed: Google's libraries take a second to load. On a machine of Google's they ask its metadata.
     from tpuenv.google.clients import credentials
 
     credentials(project_id)
+
+
+def is_on_this_machine() -> bool:
+    """Whether a variable or a file has one. Machines of Google's have another, which is not asked for."""
+    return any(os.environ.get(name) for name in _VARIABLES) or _file().is_file()
 
 
 def _file() -> Path:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from environment import Environment, project
-from manifests.images import BadDockerfile, reference
+from manifests.images import BadDockerfile, recipes_with_an_image, reference
 from manifests.recipes import FOLDER, Recipe
 from tpuenv.failure import Failed, WrongArgument
 from tpuenv.google.clients import Clients
@@ -37,7 +37,8 @@ def image(environment: Environment, clients: Clients, recipe: str) -> Image:
 def pinned_images(environment: Environment, clients: Clients, recipe: Recipe) -> dict[str, str]:
     """By recipe, the digest of each image that runs of `recipe` use. Raises Failed where the registry lacks one."""
     try:
-        used = [image(environment, clients, name) for name in (recipe.name, *recipe.images)]
+        own = [recipe.name] if recipe.name in recipes_with_an_image() else []
+        used = [image(environment, clients, name) for name in (*own, *recipe.images)]
     except BadDockerfile as bad:
         raise WrongArgument(str(bad)) from None
     if missing := [item for item in used if item.pinned is None]:
