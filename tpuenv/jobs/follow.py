@@ -52,8 +52,10 @@ class Follower:
     def follow(self) -> int:
         """Until the job ends: 0 if it succeeded, 1 if it failed or was deleted. Raises Failed."""
         while True:
+            began = self.clock()
             try:
                 job = read_job(self.cluster, team=self.team, kind=self.kind, name=self.name)
+                reading = self.clock() - began
                 code = self._next(job)
             except Unreachable as error:
                 self._wait_for_answer(error)
@@ -61,7 +63,8 @@ class Follower:
             self._lost = None
             if code is not None:
                 return code
-            time.sleep(self.cluster.patience.poll)
+            # A job of thousands of pods is megabytes to read.
+            time.sleep(max(self.cluster.patience.poll, 3 * reading))
 
     def _next(self, job: Job | None) -> int | None:
         """One step; the exit code if it was the last."""
@@ -171,14 +174,11 @@ class Follower:
         return 1
 
     def _wait_for_answer(self, error: Unreachable) -> None:
-        """Raises Failed when there has been no answer for too long. What was read is not read again."""
+        """Raises Unreachable when there has been no answer for too long. What was read is not read again."""
         now = self.clock()
         self._lost = now if self._lost is None else self._lost
         if now - self._lost > self.cluster.patience.change:
-            raise Failed(
-                f"{error}\n{self.kind} {self.team}/{self.name} goes on; follow it again with "
-                f"`{follow_again(self.name, self.team)}`"
-            ) from error
+            raise error
         self.progress.doing(f"{self.kind} {self.team}/{self.name}", "the cluster does not answer; trying again")
         time.sleep(self.cluster.patience.poll)
 
@@ -217,6 +217,8 @@ def following(
     )
     try:
         return follower.follow()
+    except Failed as error:
+        raise Failed(f"{error}\n{job} goes on; follow it again with `{follow_again(job.name, job.team)}`") from error
     except KeyboardInterrupt:
         progress.doing("")
         progress.line(f"{job} goes on. To follow it again, or to stop it:")

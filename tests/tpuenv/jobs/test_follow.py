@@ -271,6 +271,16 @@ def test_a_cluster_that_does_not_answer_for_long_ends_it_and_says_how_to_go_on(
         follower()
 
 
+def test_credentials_that_expire_while_it_is_followed_say_how_to_go_on(ground: Ground, follower: Follow) -> None:
+    ground.api.create(job_set())
+    expired = json_response({"message": "Unauthorized"}, status=401)
+    ground.at_reads("train", lambda: None, lambda: ground.before.append(lambda _: expired))
+    with pytest.raises(
+        Failed, match=r"application-default login(.|\n)*goes on; follow it again with `tpuenv logs train"
+    ):
+        follower()
+
+
 def test_ctrl_c_leaves_the_job_running_and_says_how_to_go_on(
     ground: Ground, follower: Follow, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
