@@ -40,15 +40,21 @@ SOFT_DELETE_SECONDS = 7 * 24 * 3600
 
 WEBHOOK_PORT = "9443"
 
-# What writing experiments to a TensorBoard needs and no more; roles/aiplatform.user would also let a team run Vertex
+# What manifests/tensorboard/upload.py calls, and no more: it writes experiments, and for each a context in Vertex ML
+# Metadata, whose store in a region the first upload creates. roles/aiplatform.user would also let a team run Vertex
 # jobs. https://cloud.google.com/vertex-ai/docs/general/iam-permissions
 TENSORBOARD_WRITER_PERMISSIONS = [
     f"aiplatform.{kind}.{verb}"
     for kind, verbs in {
+        "artifacts": "create get",
+        "contexts": "addContextArtifactsAndExecutions addContextChildren create get update",
+        "executions": "get",
+        "locations": "get",
+        "metadataStores": "create get",
+        "tensorboardExperiments": "create get write",
+        "tensorboardRuns": "create get",
+        "tensorboardTimeSeries": "create list",
         "tensorboards": "get list",
-        "tensorboardExperiments": "create get list update write",
-        "tensorboardRuns": "batchCreate create get list update write",
-        "tensorboardTimeSeries": "batchCreate batchRead create get list read update",
     }.items()
     for verb in verbs.split()
 ]

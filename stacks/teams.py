@@ -20,10 +20,11 @@ BUCKET_ROLES = {"objects": "roles/storage.objectUser", "reader": "roles/storage.
 
 
 class Team(Construct):
-    """The pods of a team act as one identity, bound to the team's own bucket and to writing TensorBoard experiments.
+    """The pods of a team act as one identity, bound to the team's own bucket, and to writing TensorBoard experiments
+    and logs.
 
     The binding names the Kubernetes service account itself, with no Google service account between. A TensorBoard is
-    one resource to IAM: teams can read each other's experiments there.
+    one resource to IAM, and so are a project's logs: teams can write into each other's there, and read neither.
     https://cloud.google.com/kubernetes-engine/docs/how-to/workload-identity
     """
 
@@ -68,6 +69,17 @@ class Team(Construct):
                 "tensorboard",
                 project=settings.project_id,
                 role=f"projects/{settings.project_id}/roles/{names.tensorboard_role}",
+                member=identity,
+                depends_on=[account],
+            )
+        )
+        # MaxText records in Cloud Logging when each step starts and ends, from which its goodput follows.
+        grants.append(
+            ProjectIamMember(
+                self,
+                "logs",
+                project=settings.project_id,
+                role="roles/logging.logWriter",
                 member=identity,
                 depends_on=[account],
             )

@@ -279,7 +279,7 @@ def test_a_team_is_drained_before_anything_that_its_jobs_need_goes(synthesis: Sy
     for team, drain in drains.items():
         needed = {address for address, _ in resources(platform) if f".team-{team}_" in address}
         members = {address for address, _ in resources(platform) if f".access_members-{team}_" in address}
-        assert len(needed) == 5
+        assert len(needed) == 6
         assert set(drain["depends_on"]) == needed | members
 
 
