@@ -1,6 +1,7 @@
 """What the workloads run with on this machine, and what compiles them for a TPU: JAX, libtpu and MaxText.
 
-In a virtual environment of its own, because it is large and needs a newer Python than the rest of the project.
+In a virtual environment of its own, because it is large and needs a newer Python than the rest of the project. In it
+is another for the upload to TensorBoard, which needs other versions of the same packages.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 from install import packages
@@ -15,6 +17,7 @@ from install.install import Step
 from install.steps import Layout, Progress, SetupError, content
 
 FOLDER = ".venv-workloads"
+TENSORBOARD_FOLDER = f"{FOLDER}/tensorboard"  # as _tensorboard() has it
 
 # MaxText needs 3.12 or newer, and pytype, which it requires, has no package for a newer one.
 PYTHON = (3, 12)
@@ -34,9 +37,9 @@ print(version)
 """
 
 
-def lock(layout: Layout) -> Path:
-    """The lock file, which the image is built from too."""
-    return layout.root / "manifests" / "maxtext" / "requirements.txt"
+def lock(layout: Layout, recipe: str = "maxtext") -> Path:
+    """The lock file of a recipe, which its image is built from too."""
+    return layout.root / "manifests" / recipe / "requirements.txt"
 
 
 def inputs(layout: Layout) -> list[str]:
@@ -56,6 +59,11 @@ def install(layout: Layout, progress: Progress) -> str:
     python = find_python()
     packages.create(layout, python=python, lock=lock(layout), progress=progress, built_here=BUILT_HERE)
     return str(python)
+
+
+def install_tensorboard(layout: Layout, progress: Progress) -> None:
+    """Creates the environment of the uploader from nothing. Raises SetupError, as `install`."""
+    packages.create(_tensorboard(layout), python=find_python(), lock=lock(layout, "tensorboard"), progress=progress)
 
 
 def find_python() -> Path:
@@ -101,7 +109,19 @@ STEPS: tuple[Step, ...] = (
         install=install,
         results=lambda layout: [layout.python, *_jax(layout)],
     ),
+    # In the other's folder, so it is deleted whenever that is created again.
+    Step(
+        name="tensorboard",
+        doing="The uploader to TensorBoard (about 1.6 GB)",
+        inputs=lambda layout: [*inputs(layout), content(lock(layout, "tensorboard"))],
+        install=install_tensorboard,
+        results=lambda layout: [_tensorboard(layout).python],
+    ),
 )
+
+
+def _tensorboard(layout: Layout) -> Layout:
+    return replace(layout, folder=f"{layout.folder}/tensorboard")
 
 
 def _jax(layout: Layout) -> list[Path]:

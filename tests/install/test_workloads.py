@@ -47,8 +47,9 @@ def python(file: Path, *, prints: str) -> Path:
 def layout(tmp_path: Path) -> Layout:
     layout = Layout(root=tmp_path / "a clone", folder=workloads.FOLDER)
     (layout.root / "install").mkdir(parents=True)
-    workloads.lock(layout).parent.mkdir(parents=True)
-    workloads.lock(layout).write_text("")
+    for recipe in ("maxtext", "tensorboard"):
+        workloads.lock(layout, recipe).parent.mkdir(parents=True)
+        workloads.lock(layout, recipe).write_text("")
     return layout
 
 
@@ -116,6 +117,8 @@ def test_an_interrupted_setup_goes_on_and_a_finished_one_does_nothing(
     (jax,) = workloads._jax(layout)
     jax.mkdir()
     Completed(layout).record("workloads", workloads.inputs(layout))
+    install(layout, workloads.STEPS)
+    assert (layout.venv / "tensorboard" / "bin" / "python").exists()
     capsys.readouterr()
     install(layout, workloads.STEPS)
     assert capsys.readouterr().out == ""
