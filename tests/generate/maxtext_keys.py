@@ -17,8 +17,10 @@ _SITE_PACKAGES = ".venv-workloads/lib/python*/site-packages"
 
 
 def keys(root: Path = ROOT) -> str:
-    """The text of keys.txt, a key a line. Raises StopIteration where MaxText is not installed."""
-    base = next(root.glob(f"{_SITE_PACKAGES}/maxtext/configs/base.yml"))
+    """The text of keys.txt, a key a line."""
+    base = next(root.glob(f"{_SITE_PACKAGES}/maxtext/configs/base.yml"), None)
+    if base is None:
+        sys.exit("MaxText is not installed; run make setup-workloads")
     names = set(yaml.safe_load(base.read_text())) - {"run_name"}
     return "".join(f"{name}\n" for name in sorted(names))
 
