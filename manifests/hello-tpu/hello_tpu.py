@@ -209,13 +209,21 @@ class Hardware:
         """
 
         numbers = sorted(self.by_slice) if dcn else [self.own_slice]
-        grids = [
-            mesh_utils.create_device_mesh(ici, self.by_slice[number], allow_split_physical_axes=True)
-            for number in numbers
-        ]
+        grids = [_arranged(ici, self.by_slice[number]) for number in numbers]
         data, model = dcn or (1, 1)
         grid = np.array(grids).reshape(data, model, *ici).transpose(0, 2, 1, 3)
         return Mesh(grid.reshape(data * ici[0], model * ici[1]), ("data", "model"))
+
+
+def _arranged(shape: tuple[int, int], devices: Sequence[Any]) -> np.ndarray:
+    """The devices of a slice as a mesh, along the links between the chips.
+
+    For chips of v4 with two devices JAX knows no such arrangement; they stay in its order.
+    """
+    try:
+        return mesh_utils.create_device_mesh(shape, devices, allow_split_physical_axes=True)
+    except (AssertionError, NotImplementedError):
+        return np.array(devices).reshape(shape)
 
 
 def measure(here: Hardware, words: Words) -> tuple[dict[str, Any], list[str]]:
