@@ -23,6 +23,7 @@ _COMMANDS = (
     "images",
     "check",
     "render",
+    "fit",
     "submit",
     "jobs",
     "logs",

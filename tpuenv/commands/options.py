@@ -76,8 +76,8 @@ def team(function: F) -> F:
     return value("--team", "TEAM", "whose it is (default: the only team)")(function)
 
 
-def run(function: F) -> F:
-    """A run of a recipe: RECIPE, --team, --group, --slices, --set as `settings`, and --name."""
+def workload(function: F) -> F:
+    """A run of a recipe, without its name: RECIPE, --team, --group, --slices, and --set as `settings`."""
     recipe = click.argument(
         "recipe", metavar="RECIPE", help="a folder of manifests/, such as hello-tpu", shell_complete=_recipe_names
     )
@@ -89,8 +89,14 @@ def run(function: F) -> F:
         multiple=True,
         help="a value of the recipe, as often as needed; `tpuenv render RECIPE --keys` lists them",
     )
-    name = value("--name", "NAME", "what the run is called (default: the recipe's name with a random end)")
-    return recipe(team(group(slices(settings(name(function))))))
+    return recipe(team(group(slices(settings(function)))))
+
+
+def run(function: F) -> F:
+    """A run of a recipe: as `workload`, and --name."""
+    return workload(
+        value("--name", "NAME", "what the run is called (default: the recipe's name with a random end)")(function)
+    )
 
 
 def locks(function: F) -> F:
