@@ -69,6 +69,7 @@ def compiled(question: Mapping[str, Any], doing: Callable[[str], None]) -> dict[
     """The answer: the outcome, sizes in bytes, all of one device, and floating-point operations of one device."""
     os.environ.update(
         TPU_SKIP_MDS_QUERY="1",  # no question to Google's metadata server
+        ALLOW_MULTIPLE_LIBTPU_LOAD="1",  # no lock in /tmp: several may compile at once, for none uses a TPU
         JAX_PLATFORMS="cpu",
         DECOUPLE_GCLOUD="TRUE",
         ENABLE_PJRT_COMPATIBILITY="true",

@@ -22,7 +22,7 @@ from tpuenv.terminal.progress import Progress
     summary="compile the training step for the very slice: does it fit its memory",
     examples=(
         "tpuenv fit maxtext",
-        "tpuenv fit maxtext --slices 2 --set model_name=llama3-8b --set max_target_length=4096",
+        "tpuenv fit maxtext --slices 2 --set preset=llama3-8b",
         "tpuenv fit maxtext --set preset=sandbox-6.5b --largest-batch",
     ),
     notes="""\

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -37,7 +37,7 @@ _LEFT_OUT = ("TPU_", "XLA_", "LIBTPU_", "JAX_", "MEGASCALE_", "PYTHON", "VIRTUAL
 class Compiler:
     """The compiler in a virtual environment of the workloads, with the answers that it has given there."""
 
-    workloads: Path = WORKLOADS
+    workloads: Path = field(default_factory=lambda: WORKLOADS)
 
     def known(self, question: Question) -> Answer | None:
         """The answer if this has been compiled before, else None. Nothing is compiled."""
@@ -92,6 +92,9 @@ class Compiler:
                     with suppress(ProcessLookupError):
                         os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
+                    for pipe in filter(None, (process.stdin, process.stdout)):
+                        with suppress(BrokenPipeError):
+                            pipe.close()
             if read is None:
                 raise Failed(_without_an_answer(process.returncode, errors))
             return read

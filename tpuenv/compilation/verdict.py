@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from environment.fleet.values import meant
 from environment.tpu import Slice
 from manifests.render import Run
 from tpuenv.compilation.answers import Answer, Compiled, Part, Refused, TooLarge
 from tpuenv.compilation.chips import CHIPS, GIB, Chip
 from tpuenv.compilation.question import Question
-from vocabulary.printable import counted, shortened
+from vocabulary.printable import counted, quoted, shortened
 
 _MOST_TEMPORARIES = 4
 _OTHERS = "other temporaries"
 _LONGEST_MESSAGE = 400  # characters
+_PYDANTIC = re.compile(r"^(\S+)\n  (.+) \[type=\w+, input_value=(.*), input_type=\w+\]$", re.MULTILINE)
 _UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6))
 
 
@@ -118,13 +120,22 @@ def _operation(name: str) -> str:
 
 
 def _refusal(answer: Refused) -> str:
-    """MaxText's own words in one line: pydantic puts the reason on a line of its own, between the field and a link."""
-    text = [line.strip() for line in answer.message.splitlines()]
-    text = [
-        re.sub(r" \[type=.*\]$", "", line) for line in text if line and not line.startswith("For further information")
-    ]
-    shown = shortened(" ".join(text), longest=_LONGEST_MESSAGE)
-    return f"MaxText refuses it: {shown or answer.kind}"
+    """MaxText's own words in one line.
+
+    Its settings are checked by pydantic, which writes a line with the key, then one with the reason, the value and its
+    type in brackets, then a link. https://docs.pydantic.dev/latest/errors/errors/
+    """
+    refused = dict.fromkeys(_refused_value(*match.groups()) for match in _PYDANTIC.finditer(answer.message))
+    text = "; ".join(refused) or " ".join(answer.message.split())
+    return f"MaxText refuses it: {shortened(text, longest=_LONGEST_MESSAGE) or answer.kind}"
+
+
+def _refused_value(key: str, reason: str, value: str) -> str:
+    choices = re.findall("'([^']*)'", reason)
+    typed = value.strip("'")
+    if len(choices) > 1:
+        return f"{key}: {quoted(typed)} is not one of the choices{meant(typed, choices)}"
+    return f"{key.partition('.')[0]}: {quoted(typed)}: {reason[:1].lower()}{reason[1:]}"
 
 
 def _a_device(slice_: Slice) -> str:
