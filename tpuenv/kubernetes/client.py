@@ -134,7 +134,7 @@ class Cluster:
                 try:
                     piece = next(pieces, None)
                 except requests.exceptions.RequestException:
-                    piece = None
+                    return  # of a line that was not read whole nothing: it comes again
                 if piece is None:
                     break
                 *lines, rest = (rest + piece).split(b"\n")
