@@ -10,6 +10,7 @@ from environment import Environment, project
 from manifests.render import BadManifest, Run, rendered
 from tpuenv.commands import options
 from tpuenv.commands.command import command
+from tpuenv.compilation.known import known
 from tpuenv.failure import Failed, WrongArgument
 from tpuenv.jobs.check import answers
 from tpuenv.jobs.manifests import Document, documents_in
@@ -53,6 +54,8 @@ def submit(
     environment = project.load_for_google()
     run = run_of(environment, recipe, team=team, group=group, slices=slices, settings=settings, name=name)
     _check(environment, run)
+    if compiled := known(run):
+        print(f"note: {compiled}", file=sys.stderr)
     # Not before the run is known to be good: Google's libraries take a second to load.
     from tpuenv.google.clients import connect_without_quota_project
     from tpuenv.jobs.follow import follow_again, following

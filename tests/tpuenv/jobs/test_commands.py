@@ -77,6 +77,17 @@ def test_a_run_whose_image_was_not_built_creates_nothing(ground: Ground, capsys:
     assert "`tpuenv images --build hello-tpu`" in printed
 
 
+def test_submit_says_when_nothing_was_compiled_for_the_slice(
+    ground: Ground, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tpuenv.compilation.compiler.WORKLOADS", tmp_path / "never installed")
+    assert main(["submit", "maxtext"]) == 1, "there is no image either"
+    note = "note: not compiled for 1 v6e-16 slice (4x4, 16 chips): `tpuenv fit maxtext`, with the same options, says"
+    assert note in capsys.readouterr().err
+    assert main(["submit", "hello-tpu"]) == 1
+    assert "compiled" not in capsys.readouterr().err, "it has no training step"
+
+
 def test_a_run_that_the_queues_would_never_admit_creates_nothing(
     ground: Ground, image: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
