@@ -98,6 +98,7 @@ def test_two_hosts_learn_and_go_on_after_one_was_interrupted(tmp_path: Path) -> 
     assert len([path for path in events if path.stat().st_size > 1000]) == 2, "of each start, from the first host"
 
 
+@pytest.mark.long
 def test_two_slices_learn_with_the_mesh_of_the_recipe(tmp_path: Path) -> None:
     two_slices = pods(TWO_SLICES_OF_ONE_HOST, tmp_path, slices=2, steps="6", checkpoint_period="3")
     assert {"ici_fsdp_parallelism=4", "dcn_data_parallelism=2"} <= {*two_slices.command}
@@ -127,6 +128,7 @@ def test_a_host_that_is_killed_ends_the_others_and_the_next_start_goes_on_from_t
     assert [*losses(second[0])] == [last + 1, last + 2]
 
 
+@pytest.mark.long
 def test_keys_that_maxtext_does_not_take_end_the_run_at_once(tmp_path: Path) -> None:
     (host, _) = ran(pods(ONE_SLICE_OF_TWO_HOSTS, tmp_path, weight_dtype="nope"), tmp_path / "run", seconds=SECONDS)
     assert host.code == REFUSED, "for which the JobSet fails, because another start would fail too"
