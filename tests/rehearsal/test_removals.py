@@ -80,7 +80,7 @@ def test_a_team_that_is_removed_or_renamed_is_drained_before_anything_of_it_goes
 
     configured = environment.load(SETTINGS, process_env={}, fleet=write_fleet(tmp_path / "changed", change))
     deploy_again(fleet, synthesize(configured, tmp_path / "changed" / "cdktf.out"), going=going)
-    assert len(seen) == 7
+    assert len(seen) == 8
     assert set(suspended) == {True}, "the jobs are stopped, and still there when their namespace goes"
     assert workloads(api, "students") == []
     assert others <= admitted(api)

@@ -91,7 +91,7 @@ def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     member = f"serviceAccount:{BUILDER}"
     grant = {"bucket": "plans", "role": "roles/storage.objectUser", "member": member}
     cloud.put("google_storage_bucket_iam_member", "plans/user", grant)
-    grant = {"project": "my-project", "role": "roles/serviceusage.serviceUsageConsumer", "member": f"{member}.other"}
+    grant = {"project": "my-project", "role": "roles/serviceusage.serviceUsageConsumer", "member": f"serviceAccount:other-{BUILDER}"}
     cloud.put(PROJECT_MEMBER, "my-project/consumer", grant)
     server, url = http_server.start(answers(cloud))
     monkeypatch.setenv("GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", f"{url}/storage/v1/")
@@ -133,5 +133,5 @@ def test_who_names_a_project_without_the_right_to_use_it_is_refused(address: str
     refused = get(address, path, BUILDER)
     assert refused.status_code == 403
     assert refused.json()["error"]["message"].startswith(words)
-    for may in ("", f"{BUILDER}.other"):
+    for may in ("", f"other-{BUILDER}"):
         assert words not in get(address, path, may).text
