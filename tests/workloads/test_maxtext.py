@@ -5,12 +5,16 @@ from __future__ import annotations
 import dataclasses
 import re
 import signal
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from environment import Environment
+from install.steps import ROOT, Layout
+from install.workloads import FOLDER as WORKLOADS
+from install.workloads import TENSORBOARD_FOLDER
 from manifests.recipes import FOLDER, recipe_named
 from manifests.render import Run
 from tests.fleets import one_group, with_fleet
@@ -68,6 +72,19 @@ def checkpoints(folder: Path) -> set[int]:
     return {int(name) for name in names if name.isdecimal()}
 
 
+# Two files as TensorFlow Datasets writes them, in Python of the uploader, which has TensorFlow.
+WRITE_DATASET = """
+import sys
+import tensorflow as tf
+for file in range(2):
+    with tf.io.TFRecordWriter(f"{sys.argv[1]}/c4-train.tfrecord-0000{file}-of-00002") as writer:
+        for number in range(200):
+            text = tf.train.BytesList(value=[f"{number} chips and {file} slices ".encode() * 4])
+            features = tf.train.Features(feature={"text": tf.train.Feature(bytes_list=text)})
+            writer.write(tf.train.Example(features=features).SerializeToString())
+"""
+
+
 def test_the_keys_are_those_of_the_installed_version() -> None:
     assert (FOLDER / "maxtext" / "keys.txt").read_text(encoding="utf-8") == keys()
     assert {*RECIPE.keys} >= {*keys().split()}
@@ -108,6 +125,30 @@ def test_two_slices_learn_with_the_mesh_of_the_recipe(tmp_path: Path) -> None:
     assert [*found] == [0, 1, 2, 3, 4, 5]
     assert found[5] < found[0] - 1
     assert checkpoints(tmp_path) == {0, 3, 5}
+
+
+@pytest.mark.long
+def test_a_dataset_in_the_folder_that_copy_data_fills_is_read(tmp_path: Path) -> None:
+    dataset = tmp_path / "data" / "c4" / "en" / "3.0.1"
+    dataset.mkdir(parents=True)
+    python = Layout(root=ROOT, folder=TENSORBOARD_FOLDER).python
+    subprocess.run([python, "-c", WRITE_DATASET, dataset], check=True)
+    run = pods(
+        ONE_SLICE_OF_TWO_HOSTS,
+        tmp_path,
+        steps="4",
+        dataset_type="grain",
+        dataset_path=str(tmp_path / "data"),
+        dataset_name="c4/en:3.0.1",
+        tokenizer_type="sentencepiece",
+        tokenizer_path=str(
+            next((ROOT / WORKLOADS).glob("lib/*/site-packages/maxtext/assets/tokenizers/tokenizer.llama2"))
+        ),
+    )
+    hosts = ran(run, tmp_path / "run", seconds=SECONDS)
+    assert [host.code for host in hosts] == [0, 0], hosts
+    assert [*losses(hosts[0])] == [0, 1, 2, 3]
+    assert "Found 2 files for train/eval with grain" in hosts[0].stderr
 
 
 @pytest.mark.long
