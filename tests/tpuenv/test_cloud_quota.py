@@ -91,7 +91,11 @@ def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     member = f"serviceAccount:{BUILDER}"
     grant = {"bucket": "plans", "role": "roles/storage.objectUser", "member": member}
     cloud.put("google_storage_bucket_iam_member", "plans/user", grant)
-    grant = {"project": "my-project", "role": "roles/serviceusage.serviceUsageConsumer", "member": f"serviceAccount:other-{BUILDER}"}
+    grant = {
+        "project": "my-project",
+        "role": "roles/serviceusage.serviceUsageConsumer",
+        "member": f"serviceAccount:other-{BUILDER}",
+    }
     cloud.put(PROJECT_MEMBER, "my-project/consumer", grant)
     server, url = http_server.start(answers(cloud))
     monkeypatch.setenv("GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", f"{url}/storage/v1/")
