@@ -34,6 +34,7 @@ POOL_GROUP_LABEL = "tpuenv/pool-group"  # on nodes: the name of the pool group; 
 CPU_GROUP = "cpu"  # its value on the nodes of the CPU pool
 TEAM_LABEL = "tpuenv/team"  # on the namespace of a team
 RECIPE_LABEL = "tpuenv/recipe"  # on what `tpuenv submit` creates
+SUBMISSION_ANNOTATION = "tpuenv/submission"  # there too: another value for each start of the command
 TEAM_ACCOUNT = "training"  # the Kubernetes service account that jobs of a team run as
 
 # Ours, on flavors: what one node of the flavor has for a pod, as quantities. Kueue counts whole pools, so admission

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import secrets
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from admission.workload import KINDS
 from tpuenv.failure import Failed
 from tpuenv.jobs.job import Job
-from tpuenv.kubernetes.client import Cluster
+from tpuenv.kubernetes.client import CREATED, Cluster
 from tpuenv.kubernetes.errors import ApiError
-from vocabulary.keys import RECIPE_LABEL
+from vocabulary.keys import RECIPE_LABEL, SUBMISSION_ANNOTATION
+from vocabulary.printable import quoted
 
 Object = dict[str, Any]
 
@@ -19,21 +21,25 @@ def create(cluster: Cluster, manifests: Sequence[Object], *, recipe: str) -> Job
     """Creates the objects of a run, and returns its job: the first of them that is one.
 
     The job comes first and owns the others, so that they are deleted with it; until Kueue starts it, it is suspended.
-    Where one is refused, or Ctrl-C comes, those that were created are deleted. Raises Failed.
+    Where one is refused, or Ctrl-C comes, those that were created are deleted, and no other object of their names.
+    Raises Failed.
     """
+    if mistakes := [f"recipe {recipe}: {mistake}" for manifest in manifests for mistake in _mistakes(manifest)]:
+        raise Failed("\n".join(mistakes))
     job = next((manifest for manifest in manifests if manifest["kind"] in KINDS), None)
     if job is None:
         raise Failed(f"recipe {recipe}: its manifests hold no {', '.join(KINDS[:-1])} or {KINDS[-1]}, so nothing runs")
+    marks = {"labels": {RECIPE_LABEL: recipe}, "annotations": {SUBMISSION_ANNOTATION: secrets.token_hex(16)}}
     created: list[Object] = []
-    asked: list[Object] = []
+    sent: list[Object] = []
     try:
         for manifest in [job, *(other for other in manifests if other is not job)]:
-            asked.append(manifest)
-            created.append(cluster.create(_labelled(manifest, recipe, owner=created[0] if created else None)))
+            sent.append(_marked(manifest, marks, owner=created[0] if created else None))
+            created.append(_created(cluster, sent[-1]))
     except BaseException as error:
         # Of the last nobody knows whether it was created, unless the API server refused it.
-        unknown = [] if isinstance(error, ApiError) else asked[len(created) :]
-        _remove(cluster, [*created, *unknown], error)
+        unknown = None if isinstance(error, ApiError) or len(sent) == len(created) else sent[-1]
+        _remove(cluster, created, unknown, error)
         raise
     metadata = created[0]["metadata"]
     return Job(
@@ -41,8 +47,23 @@ def create(cluster: Cluster, manifests: Sequence[Object], *, recipe: str) -> Job
     )
 
 
-def _labelled(manifest: Object, recipe: str, *, owner: Object | None) -> Object:
-    metadata = {**manifest["metadata"], "labels": {**(manifest["metadata"].get("labels") or {}), RECIPE_LABEL: recipe}}
+def _mistakes(manifest: Object) -> Iterator[str]:
+    """Why an object cannot be created with its job."""
+    kind, metadata = str(manifest["kind"]), manifest.get("metadata")
+    if kind not in CREATED:
+        yield f"tpuenv creates no {quoted(kind)[1:-1]}, only {', '.join(CREATED)}; remove it, or create it with kubectl"
+    for key, name in (("name", "NAME"), ("namespace", "NAMESPACE")):
+        value = metadata.get(key) if isinstance(metadata, dict) else None
+        if not isinstance(value, str) or not value:
+            yield f'{quoted(kind)[1:-1]}: metadata.{key} is no text; write {key}: "${{{name}}}"'
+    for key in ("labels", "annotations"):
+        if isinstance(metadata, dict) and not isinstance(metadata.get(key) or {}, dict):
+            yield f"{quoted(kind)[1:-1]}: metadata.{key} is no mapping; write keys and values"
+
+
+def _marked(manifest: Object, marks: dict[str, Object], *, owner: Object | None) -> Object:
+    metadata = {**manifest["metadata"]}
+    metadata |= {key: {**(metadata.get(key) or {}), **mark} for key, mark in marks.items()}
     if owner and metadata["namespace"] == owner["metadata"]["namespace"]:
         reference = {key: owner[key] for key in ("apiVersion", "kind")}
         reference |= {key: owner["metadata"][key] for key in ("name", "uid")}
@@ -50,17 +71,44 @@ def _labelled(manifest: Object, recipe: str, *, owner: Object | None) -> Object:
     return {**manifest, "metadata": metadata}
 
 
-def _remove(cluster: Cluster, objects: Iterable[Object], error: BaseException) -> None:
-    """Deletes the objects. Raises Failed, with what remains, where that fails too."""
-    remains = []
-    for item in objects:
-        kind, metadata = item["kind"], item["metadata"]
+def _created(cluster: Cluster, manifest: Object) -> Object:
+    """The object as created. A try whose answer was an error of a proxy may have created it before the next."""
+    try:
+        return cluster.create(manifest)
+    except ApiError as error:
+        created = _found(cluster, manifest) if error.reason == "AlreadyExists" else None
+        if created is None:
+            raise
+        return created
+
+
+def _found(cluster: Cluster, manifest: Object) -> Object | None:
+    """The object that this submission created; None where there is none, or one of its name that something else did."""
+    metadata = manifest["metadata"]
+    there = cluster.find(manifest["kind"], metadata["namespace"], metadata["name"])
+    mark = ((there or {}).get("metadata") or {}).get("annotations") or {}
+    ours = mark.get(SUBMISSION_ANNOTATION) == metadata["annotations"][SUBMISSION_ANNOTATION]
+    return there if ours else None
+
+
+def _remove(cluster: Cluster, created: Sequence[Object], unknown: Object | None, error: BaseException) -> None:
+    """Deletes the objects, of the unknown one what was created. Raises Failed, with what remains, where that fails."""
+    remains = [item for item in (*created, unknown) if item]
+    stopped: BaseException = error
+    for item in list(remains):
         try:
-            cluster.delete(kind, metadata["namespace"], metadata["name"])
+            if item is not unknown or _found(cluster, item):
+                cluster.delete(item["kind"], item["metadata"]["namespace"], item["metadata"]["name"])
         except Failed as refused:
             if not (isinstance(refused, ApiError) and refused.code == 404):
-                remains.append(f"{kind} {metadata['namespace']}/{metadata['name']}")
+                continue
+        except KeyboardInterrupt as interrupt:  # a second one, which ends it at once
+            stopped = interrupt
+            break
+        remains.remove(item)
     if remains:
+        names = [f"{item['kind']} {item['metadata']['namespace']}/{item['metadata']['name']}" for item in remains]
+        may = "may remain" if remains[-1] is unknown else "remains"
         raise Failed(
-            f"{error or 'interrupted'}\nWhat was created before could not be deleted, and remains: {', '.join(remains)}"
-        ) from error
+            f"{str(error) or 'interrupted'}\nWhat was created before could not be deleted, and {may}: {', '.join(names)}"
+        ) from stopped

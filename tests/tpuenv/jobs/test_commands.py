@@ -188,6 +188,96 @@ def test_where_the_first_cannot_be_deleted_it_says_what_remains(ground: Ground, 
     assert "could not be deleted, and remains: JobSet tpu-training/train" in printed
 
 
+def test_a_lost_answer_does_not_delete_the_earlier_job_of_that_name(
+    ground: Ground, image: str, capsys: Capture
+) -> None:
+    assert main(["submit", "hello-tpu", "--name", "train", "--detach"]) == 0
+    before = jobsets(ground)
+
+    def lose(request: Request) -> None:
+        if request.method == "POST":
+            raise ConnectionError("lost")
+
+    ground.before.append(lose)
+    assert main(["submit", "hello-tpu", "--name", "train", "--detach"]) == 1
+    assert "it is not known whether that was done" in capsys.readouterr().err
+    assert jobsets(ground) == before
+
+
+def test_a_lost_answer_of_a_job_that_was_created_leaves_nothing(ground: Ground, image: str) -> None:
+    def lose(request: Request) -> None:
+        if request.method == "POST":
+            ground.api.create(json.loads(request.body))
+            raise ConnectionError("lost")
+
+    ground.before.append(lose)
+    assert main(["submit", "hello-tpu", "--name", "train", "--detach"]) == 1
+    assert jobsets(ground) == []
+
+
+def test_a_job_that_a_proxy_says_was_not_created_is_taken_for_what_it_is(
+    ground: Ground, image: str, capsys: Capture
+) -> None:
+    tries = itertools.count()
+
+    def proxy(request: Request) -> Response | None:
+        if request.method == "POST" and next(tries) == 0:
+            ground.api.create(json.loads(request.body))
+            return Response(status=502, body=b"<html>bad gateway</html>")
+        return None
+
+    ground.before.append(proxy)
+    assert main(["submit", "hello-tpu", "--name", "train", "--detach"]) == 0
+    assert "Created JobSet tpu-training/train" in capsys.readouterr().err
+    assert len(jobsets(ground)) == 1
+
+
+@pytest.mark.usefixtures("two_documents")
+def test_a_second_ctrl_c_says_what_remains(
+    ground: Ground, image: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    ask = Cluster.create
+
+    def create(cluster: Cluster, manifest: dict[str, Any]) -> dict[str, Any]:
+        return interrupt() or {} if manifest["kind"] == "ConfigMap" else ask(cluster, manifest)
+
+    monkeypatch.setattr(Cluster, "create", create)
+    monkeypatch.setattr(Cluster, "delete", interrupt)
+    assert main(["submit", "hello-tpu", "--name", "train", "--detach"]) == 1
+    said = "interrupted\nWhat was created before could not be deleted, and may remain: JobSet tpu-training/train"
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("manifest", "said"),
+    [
+        ({"kind": "Role", "metadata": {"name": "a", "namespace": TEAM}}, "tpuenv creates no Role, only ConfigMap"),
+        ({"kind": "ConfigMap", "metadata": {"generateName": "a-", "namespace": TEAM}}, "metadata.name is no text"),
+        ({"kind": "ConfigMap", "metadata": {"name": "a"}}, 'no text; write namespace: "${NAMESPACE}"'),
+        ({"kind": "ConfigMap"}, "ConfigMap: metadata.name is no text"),
+        ({"kind": "ConfigMap", "metadata": {"name": "a", "namespace": TEAM, "labels": 1}}, "labels is no mapping"),
+    ],
+)
+def test_a_recipe_with_an_object_that_cannot_be_created_creates_nothing(
+    manifest: dict[str, Any],
+    said: str,
+    ground: Ground,
+    image: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+) -> None:
+    from tpuenv.commands import submit
+
+    rendered = submit.rendered
+    monkeypatch.setattr(submit, "rendered", lambda run: {**rendered(run), "other.yaml": json.dumps(manifest)})
+    assert main(["submit", "hello-tpu", "--detach"]) == 1
+    assert said in capsys.readouterr().err
+    assert not any(request.startswith("POST") for request in ground.requests)
+
+
 def test_jobs_lists_each_with_its_state_its_place_and_why_it_waits(ground: Ground, capsys: Capture) -> None:
     assert main(["jobs"]) == 0
     assert capsys.readouterr().out == "There are no jobs.\n"
