@@ -82,3 +82,18 @@ def test_a_registry_that_does_not_answer_is_a_network_problem(cloud: Cloud, monk
 def test_another_kind_of_reference_is_an_error_of_the_caller(cloud: Cloud, reference: str) -> None:
     with pytest.raises(ValueError, match="is not an image with a tag in Artifact Registry"):
         asked(reference)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[" * 100_000, b"null", b"[]", b"{}", b'{"version": 1}', b'{"version": "a/b"}']
+)
+def test_an_answer_that_names_no_version_is_an_error_and_no_traceback(
+    body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, address = http_server.start(lambda _: http_server.Response(body=body))
+    monkeypatch.setenv("GOOGLE_ARTIFACT_REGISTRY_CUSTOM_ENDPOINT", f"{address}/v1/")
+    monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", token_of(""))
+    with pytest.raises(Failed, match="hello-tpu:0123456789ab names no version; run this again"):
+        asked(f"{IMAGE}:0123456789ab")
+    server.shutdown()
+    server.server_close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 
+import requests
 from google.api_core.exceptions import NotFound
 
 from tpuenv.failure import Failed
@@ -12,6 +13,7 @@ from tpuenv.google.clients import Clients
 
 _HOST = "artifactregistry.googleapis.com"
 _ROLE = "roles/artifactregistry.reader"
+_DIGEST = re.compile(r"/sha256:[0-9a-f]{64}\Z")
 _REFERENCE = re.compile(r"(([a-z0-9-]+)-docker\.pkg\.dev/([^/]+)/([^/]+)/([^/:@]+)):([A-Za-z0-9_][\w.-]*)")
 
 
@@ -33,7 +35,9 @@ def by_digest(clients: Clients, reference: str) -> str | None:
         clients.asking(f"read image {reference}", permission="artifactregistry.tags.get", role=_ROLE),
         suppress(NotFound),
     ):
-        version = get("GET", f"{registry}/packages/{package}/tags/{tag}").json()["version"]
+        version = _version(get("GET", f"{registry}/packages/{package}/tags/{tag}"))
+        if version is None:
+            raise Failed(f"registry: Google's answer about image {reference} names no version; run this again")
         return f"{image}@{version.rpartition('/')[2]}"
     with clients.asking(f"read registry {repository}", permission="artifactregistry.repositories.get", role=_ROLE):
         try:
@@ -44,3 +48,12 @@ def by_digest(clients: Clients, reference: str) -> str | None:
                 "`tpuenv deploy foundation` creates it"
             ) from None
     return None
+
+
+def _version(answer: requests.Response) -> str | None:
+    """The name of the version that a tag names; None where the answer does not say it."""
+    try:
+        version = answer.json()["version"]
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return None
+    return version if isinstance(version, str) and _DIGEST.search(version) else None

@@ -110,5 +110,6 @@ def _remove(cluster: Cluster, created: Sequence[Object], unknown: Object | None,
         names = [f"{item['kind']} {item['metadata']['namespace']}/{item['metadata']['name']}" for item in remains]
         may = "may remain" if remains[-1] is unknown else "remains"
         raise Failed(
-            f"{str(error) or 'interrupted'}\nWhat was created before could not be deleted, and {may}: {', '.join(names)}"
+            f"{str(error) or 'interrupted'}\n"
+            f"What was created before could not be deleted, and {may}: {', '.join(names)}"
         ) from stopped

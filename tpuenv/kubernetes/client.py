@@ -36,6 +36,8 @@ _KINDS = {
 }
 CREATED = ("ConfigMap", "Job", "JobSet", "RayCluster", "RayJob", "Secret", "Service")
 
+_METADATA = ("labels", "annotations")  # mappings, where there are any
+
 _CHUNK = 500  # objects in one answer to a list: what kubectl asks for
 _PIECE = 16384  # bytes of a log
 
@@ -55,7 +57,7 @@ class Cluster:
     def find(self, kind: str, namespace: str, name: str) -> Object | None:
         """The object, or None where there is none."""
         try:
-            return self._ask("GET", _path(kind, namespace, name), f"read {kind} {_place(namespace, name)}")
+            return self._object("GET", _path(kind, namespace, name), f"read {kind} {_place(namespace, name)}")
         except ApiError as error:
             if error.code == 404 and error.reason == "NotFound" and "requested resource" not in error.said:
                 return None
@@ -71,9 +73,12 @@ class Cluster:
         objects: list[Object] = []
         while True:
             answer = self._ask("GET", _path(kind, namespace, "", **query), doing)
+            items, metadata = answer.get("items") or [], answer.get("metadata") or {}
+            if not isinstance(items, list) or not isinstance(metadata, dict) or not all(map(_is_object, items)):
+                raise self._bad_answer(doing)
             # The items of a list do not say what they are.
-            objects += [{"apiVersion": _KINDS[kind][0], "kind": kind, **item} for item in answer.get("items") or []]
-            more = (answer.get("metadata") or {}).get("continue")
+            objects += [{"apiVersion": _KINDS[kind][0], "kind": kind, **item} for item in items]
+            more = metadata.get("continue")
             if not more:
                 return objects
             query["continue"] = more
@@ -92,7 +97,7 @@ class Cluster:
         path = _path(kind, metadata["namespace"], "", fieldValidation="Strict")
         name = metadata.get("name") or f"{metadata.get('generateName', '')}..."
         doing = f"create {kind} {_place(metadata['namespace'], name)}"
-        return self._ask("POST", path, doing, manifest)
+        return self._object("POST", path, doing, manifest)
 
     def delete(self, kind: str, namespace: str, name: str) -> None:
         """Deletes the object, and in the background what it owns."""
@@ -152,6 +157,18 @@ class Cluster:
             raise Failed(f"cluster {self.name}: the answer to the request to {doing} is not a JSON object")
         return answer
 
+    def _object(self, method: str, path: str, doing: str, body: Object | None = None) -> Object:
+        answer = self._ask(method, path, doing, body)
+        if not _is_object(answer):
+            raise self._bad_answer(doing)
+        return answer
+
+    def _bad_answer(self, doing: str) -> Failed:
+        return Failed(
+            f"cluster {self.name}: the answer to the request to {doing} is no Kubernetes object; check HTTPS_PROXY, "
+            "then run this again"
+        )
+
     def _patiently(self, method: str, path: str, doing: str, body: Object | None, **options: Any) -> requests.Response:
         """The response, after transient faults of another try."""
 
@@ -204,6 +221,14 @@ def _path(kind: str, namespace: str, name: str, *, subresource: str = "", **quer
     parts += [plural, *([quote(name, safe="")] if name else []), *([subresource] if subresource else [])]
     given = urlencode({key: value for key, value in query.items() if value})
     return "/" + "/".join(parts) + (f"?{given}" if given else "")
+
+
+def _is_object(answer: object) -> bool:
+    """Whether it has the form of an object, as far as what reads it relies on that: a name, and mappings."""
+    if not isinstance(answer, dict) or not isinstance(answer.get("metadata"), dict):
+        return False
+    parts = (answer.get("spec"), answer.get("status"), *(answer["metadata"].get(key) for key in _METADATA))
+    return isinstance(answer["metadata"].get("name"), str) and all(isinstance(part or {}, dict) for part in parts)
 
 
 def _place(namespace: str, name: str) -> str:

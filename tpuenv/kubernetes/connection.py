@@ -53,7 +53,7 @@ def _dns_endpoint(clients: Clients, environment: Environment) -> str:
                 f"cluster: there is no cluster {name} in region {settings.region} of project {settings.project_id}; "
                 "run `tpuenv deploy`, or correct PROJECT_ID, REGION and RESOURCE_PREFIX in vars.env"
             ) from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise Failed(f"cluster: Google's answer about {name} is not JSON; run this again") from error
     try:
         endpoint = answer["controlPlaneEndpointsConfig"]["dnsEndpointConfig"]["endpoint"]

@@ -30,8 +30,8 @@ class ApiError(Failed):
 
     @property
     def transient(self) -> bool:
-        """Whether the server did nothing, and may do it when it is asked again."""
-        return self.code in (429, 500, 502, 503)
+        """Whether the server may do it when it is asked again. After 500, 502 and 504 it may have done it already."""
+        return self.code in (429, 500, 502, 503, 504)
 
 
 def explained(code: int, body: str, *, doing: str, cluster: str) -> ApiError:

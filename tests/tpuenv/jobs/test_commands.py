@@ -215,15 +215,16 @@ def test_a_lost_answer_of_a_job_that_was_created_leaves_nothing(ground: Ground, 
     assert jobsets(ground) == []
 
 
+@pytest.mark.parametrize("status", [502, 504])
 def test_a_job_that_a_proxy_says_was_not_created_is_taken_for_what_it_is(
-    ground: Ground, image: str, capsys: Capture
+    status: int, ground: Ground, image: str, capsys: Capture
 ) -> None:
     tries = itertools.count()
 
     def proxy(request: Request) -> Response | None:
         if request.method == "POST" and next(tries) == 0:
             ground.api.create(json.loads(request.body))
-            return Response(status=502, body=b"<html>bad gateway</html>")
+            return Response(status=status, body=b"<html>bad gateway</html>")
         return None
 
     ground.before.append(proxy)

@@ -144,6 +144,37 @@ def test_an_answer_in_no_form_that_is_known_is_printed_safely(ground: Ground, cl
     assert len(str(refused.value)) < 1000
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"kind": "Status", "status": "Failure"},
+        {"metadata": None},
+        {"metadata": {"name": 5}},
+        {"metadata": {"name": "a", "labels": "b"}},
+        {"metadata": {"name": "a"}, "status": "Failure"},
+    ],
+)
+def test_an_answer_that_is_no_object_is_an_error_and_no_traceback(
+    ground: Ground, cluster: Cluster, answer: dict[str, object]
+) -> None:
+    ground.before.append(
+        lambda request: json_response(answer if request.path.endswith("/train") else {"items": [answer]})
+    )
+    for ask in (lambda: cluster.find("JobSet", TEAM, "train"), lambda: cluster.all("JobSet", TEAM)):
+        with pytest.raises(Failed, match="is no Kubernetes object; check HTTPS_PROXY"):
+            ask()
+
+
+@pytest.mark.parametrize("answer", [{"items": 5}, {"items": [None]}, {"metadata": 5}])
+def test_an_answer_that_is_no_list_is_an_error_and_no_traceback(
+    ground: Ground, cluster: Cluster, answer: dict[str, object]
+) -> None:
+    ground.before.append(lambda _: json_response(answer))
+    with pytest.raises(Failed, match="the answer to the request to list jobsets in namespace tpu-training is no"):
+        cluster.all("JobSet", TEAM)
+
+
 def test_credentials_that_are_not_accepted_say_how_to_log_in(ground: Ground, cluster: Cluster) -> None:
     ground.before.append(lambda _: json_response({"message": "Unauthorized"}, status=401))
     with pytest.raises(Failed, match="gcloud auth application-default login"):
