@@ -4,6 +4,8 @@
 .PHONY: help setup setup-workloads rehearse rehearse-pipeline test test-slow test-killed run-workloads lint types bench test-providers test-cluster snapshots clean
 # One thing at a time: the targets share one environment, and two cores.
 .NOTPARALLEL:
+# pytest rewrites the assertions of every test file, in every process, where it may not keep what it wrote.
+unexport PYTHONDONTWRITEBYTECODE
 
 python := .venv/bin/python
 

@@ -116,6 +116,7 @@ def test_a_mistake_is_reported_at_its_line_in_a_value_over_several_lines() -> No
     ]
 
 
+@pytest.mark.slow
 def test_aliases_cannot_make_a_small_file_a_long_wait() -> None:
     laughs = "".join(f"  x{i + 1}: &x{i + 1} [{', '.join([f'*x{i}'] * 9)}]\n" for i in range(30))
     # Read as often as they are named, these 9^30 lists would never end.

@@ -145,6 +145,7 @@ def test_programs_get_no_settings_that_would_install_elsewhere(layout: Layout, m
     assert environment["PATH"].split(os.pathsep)[0] == str(layout.bin)
 
 
+@pytest.mark.slow
 def test_two_setups_do_not_work_at_the_same_time(layout: Layout) -> None:
     program = (
         "import sys, time\n"
@@ -164,6 +165,7 @@ def test_two_setups_do_not_work_at_the_same_time(layout: Layout) -> None:
     assert said == ["in", "out", "in", "out"]
 
 
+@pytest.mark.slow
 def test_the_output_says_which_step_runs_and_how_many_packages_are_there(
     layout: Layout, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,6 +100,7 @@ def test_elsewhere_than_on_a_tpu_hosts_platform_nothing_is_installed(
     assert not layout.venv.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="libtpu has packages for Linux only")
 def test_an_interrupted_setup_goes_on_and_a_finished_one_does_nothing(
     layout: Layout, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

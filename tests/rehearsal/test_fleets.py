@@ -29,6 +29,7 @@ def test_a_case_goes_up_stays_as_it_is_and_comes_down_with_jobs_running(
     fake.close()
 
 
+@pytest.mark.slow
 def test_destroying_only_the_queues_leaves_no_object_of_theirs_and_every_job(
     fleet: FakeCloud, synthesis: Synthesis
 ) -> None:

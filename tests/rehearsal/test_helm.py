@@ -162,6 +162,7 @@ def test_a_program_that_fails_fails_the_release_with_its_last_words(deployed: Fa
     assert refused.value.left["status"] == "failed"
 
 
+@pytest.mark.slow
 def test_a_program_that_takes_too_long_is_ended(deployed: FakeCloud, tmp_path: Path) -> None:
     path = chart(tmp_path / "c", "import time; time.sleep(60)", "post-install")
     with pytest.raises(Refusal) as refused:

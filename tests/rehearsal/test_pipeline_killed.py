@@ -34,13 +34,16 @@ from tpuenv.rehearsals.world import open_world
 
 pytestmark = [
     pytest.mark.slow,
-    # A deploy takes half a minute. The slow tests kill `tpuenv apply`, in tests/tpuenv/test_apply_world.py.
-    pytest.mark.killed,
     pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on the PATH"),
 ]
 
 SEED = 5
 MOMENTS = 10
+
+
+def moments(slow: int | None = None) -> list[object]:
+    """All moments. A deploy takes half a minute: `slow` is a slow test like others, the rest are a run of their own."""
+    return [pytest.param(number, marks=() if number == slow else pytest.mark.killed) for number in range(MOMENTS)]
 
 
 # Counts what is written into the cloud, by whomever.
@@ -263,14 +266,14 @@ def _unlike(path: str, actual: object, expected: object) -> Iterator[str]:
         yield f"{path}: {json.dumps(actual)} instead of {json.dumps(expected)}"
 
 
-@pytest.mark.parametrize("number", range(MOMENTS))
+@pytest.mark.parametrize("number", moments())
 def test_after_sigterm_the_next_deploy_converges_by_itself(deployments: Deployments, number: int) -> None:
     end_at(deployments, number, signal.SIGTERM)
     deployments.deploy()
     assert not (unlike := differences(deployments.cloud(), deployments.final)), unlike
 
 
-@pytest.mark.parametrize("number", range(MOMENTS))
+@pytest.mark.parametrize("number", moments(slow=2))
 def test_after_sigkill_recover_and_the_next_deploy_converge(deployments: Deployments, number: int) -> None:
     end_at(deployments, number, signal.SIGKILL)
     deployments.person("recover", "--yes")

@@ -58,6 +58,7 @@ def of_team(address: str, team: str) -> bool:
     return any(f".{part}-{team}_" in address for part in ("team", "access_role", "access_members"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [without_students, students_renamed])
 def test_a_team_that_is_removed_or_renamed_is_drained_before_anything_of_it_goes(
     change: Callable[[Fleet], None], fleet: FakeCloud, synthesis: Synthesis, tmp_path: Path
@@ -144,6 +145,7 @@ def evict(fleet: FakeCloud, limit_seconds: int) -> str:
     return address
 
 
+@pytest.mark.slow
 def test_a_deploy_with_the_team_as_it_was_after_one_that_stopped_half_way_opens_its_queue(
     fleet: FakeCloud, synthesis: Synthesis
 ) -> None:
@@ -172,6 +174,7 @@ def test_a_team_goes_also_where_kueue_is_gone_with_all_its_queues(fleet: FakeClo
     fleet.destroy(address)
 
 
+@pytest.mark.slow
 def test_a_kueue_that_does_not_answer_is_reported_and_nothing_is_removed(
     fleet: FakeCloud, synthesis: Synthesis
 ) -> None:

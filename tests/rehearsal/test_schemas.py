@@ -88,6 +88,7 @@ def _without_description(type_: Any) -> Any:
     return [type_[0], _without_description(type_[1])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_schemas_equal_the_real_providers(provider: str, tmp_path: Path) -> None:
     real = real_schemas()[provider]
@@ -115,6 +116,7 @@ def test_schemas_are_read_once_and_kept_by_the_version_of_the_bindings(tmp_path:
     assert bindings.read("helm", ["helm_release", bindings.PROVIDER], tmp_path)["helm_release"] == first["helm_release"]
 
 
+@pytest.mark.slow
 def test_a_type_that_the_bindings_do_not_have_is_named(tmp_path: Path) -> None:
     with pytest.raises(KeyError, match="google_quantum_computer"):
         bindings.read("google", ["google_quantum_computer"], tmp_path)

@@ -148,6 +148,7 @@ time.sleep(300)
 """
 
 
+@pytest.mark.slow
 def test_what_a_killed_rehearsal_leaves_is_ended_and_the_next_starts_empty(tmp_path: Path) -> None:
     program = HALF_WAY.format(root=str(ROOT), folder=str(tmp_path / "w"))
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=ROOT) as running:
@@ -164,6 +165,7 @@ def test_what_a_killed_rehearsal_leaves_is_ended_and_the_next_starts_empty(tmp_p
         assert world.cloud.get("google_compute_network", "left/behind") is None
 
 
+@pytest.mark.slow
 def test_the_server_and_all_that_is_at_work_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     program = HALF_WAY.format(root=str(ROOT), folder=str(tmp_path / "w"))
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=ROOT) as running:
@@ -237,6 +239,7 @@ def starting(interrupts: signal.Handlers, *command: str, cwd: Path) -> subproces
         signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.slow
 @needs_terraform
 @pytest.mark.parametrize("parent", [signal.SIG_DFL, signal.SIG_IGN], ids=["hears", "ignores"])
 def test_an_interrupted_terraform_reads_as_stopped_after_an_earlier_success(

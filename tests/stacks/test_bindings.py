@@ -120,6 +120,7 @@ def test_a_type_that_nobody_imported_is_loaded_when_the_kernel_returns_it() -> N
     assert done.stdout.strip() == "StorageBucketCorsOutputReference", done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("binding", BINDINGS, ids=lambda binding: binding.package)
 def test_every_submodule_of_a_binding_is_known_by_the_name_that_its_javascript_has(binding: Binding) -> None:
     import jsii._reference_map as reference_map

@@ -78,6 +78,7 @@ def test_it_is_gone_however_the_run_ends(place: Place, leaving: BaseException) -
     assert place.lock is None
 
 
+@pytest.mark.slow
 def test_a_second_run_waits_saying_for_whom_and_goes_no_further_than_its_limit(place: Place) -> None:
     with (
         hold_lock(place.clients, NAMES, operation="apply", info="commit c", wait=0),

@@ -416,6 +416,7 @@ def in_a_shell(folder: Path, *arguments: str, **variables: str) -> subprocess.Co
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variables", [{}, {"GOOGLE_APPLICATION_CREDENTIALS": "/not/there.json"}])
 def test_no_credentials_is_one_line_and_no_traceback(tmp_path: Path, variables: dict[str, str]) -> None:
     done = in_a_shell(tmp_path, PROJECT_ID="some-project", **variables)

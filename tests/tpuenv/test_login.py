@@ -49,6 +49,7 @@ def test_it_is_said_once_and_nothing_is_begun(
     assert line.count("gcloud auth application-default login") == 1
 
 
+@pytest.mark.slow
 def test_a_login_that_google_does_not_accept_any_more_is_said_of_one_stack(
     nobody: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -99,11 +99,13 @@ def test_what_each_host_writes_is_kept_apart(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_host_that_fails_ends_the_others(tmp_path: Path) -> None:
     hosts = ran(shell("[ $TPU_WORKER_ID = 0 ] && exec sleep 600; exit 3"), tmp_path, seconds=60)
     assert [host.code for host in hosts] == [-signal.SIGKILL, 3]
 
 
+@pytest.mark.slow
 def test_when_the_time_is_over_it_says_who_still_runs_and_ends_them(tmp_path: Path) -> None:
     slow = shell("echo waiting; [ $TPU_WORKER_ID = 0 ] || exec sleep 600", hosts=3)
     with started(slow, tmp_path) as hosts:

@@ -262,6 +262,7 @@ def test_a_lost_connection_is_made_again_and_no_line_is_lost_or_repeated(
     assert capsys.readouterr().out.splitlines() == [f"step {number}" for number in range(5)]
 
 
+@pytest.mark.slow
 def test_a_cluster_that_does_not_answer_for_long_ends_it_and_says_how_to_go_on(
     ground: Ground, follower: Follow
 ) -> None:
