@@ -11,6 +11,9 @@ from install.workloads import FOLDER
 from manifests.recipes import all_recipes
 from tests.workloads.hosts import PYTHON
 
+# Recipes whose programs need none of the packages of .venv-workloads.
+_ELSEWHERE = {"copy-data": "run by make test (tests/manifests/test_copy_data.py)"}
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Summary())
@@ -70,7 +73,8 @@ class Summary:
         terminalreporter.section("what ran of each recipe")
         for recipe in sorted({recipe.name for recipe in all_recipes()} | self._tests.keys()):
             tests = self._tests.get(recipe, Tests())
-            what = _joined(tests.passed) or ("nothing" if tests.not_run else "nothing: no test runs it here")
+            elsewhere = _ELSEWHERE.get(recipe, "nothing: no test runs it here")
+            what = _joined(tests.passed) or ("nothing" if tests.not_run else elsewhere)
             terminalreporter.write_line(f"{recipe:12} {tests.verdict:8} {tests.seconds:5.0f} s  {what}")
             for name in tests.failed:
                 terminalreporter.write_line(f"{'':31}FAILED: {name}")
