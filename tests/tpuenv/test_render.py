@@ -86,6 +86,22 @@ def test_a_file_is_written_whole_in_place_of_the_one_that_is_there(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["job.yaml", "link.yaml", "settings"]
 
 
+def test_a_name_that_a_shell_would_take_apart_is_quoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["render", "hello-tpu", "-o", "my job\x1b.yaml"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(r"Wrote my job\x1b.yaml: run ")
+    assert r"`kubectl create -f 'my job\x1b.yaml'` submits it" in printed
+
+
+def test_a_link_to_itself_is_an_error_and_no_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    assert main(["render", "hello-tpu", "-o", str(tmp_path / "loop")]) == 1
+    assert f"-o: {tmp_path / 'loop'}: " in capsys.readouterr().err
+
+
 def test_a_file_that_cannot_be_written_stays_as_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("mine")
     for path, reason in (

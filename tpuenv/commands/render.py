@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import stat
 import sys
@@ -21,6 +22,7 @@ from tpuenv.commands.command import command
 from tpuenv.failure import Failed, WrongArgument
 from tpuenv.google import login
 from tpuenv.jobs.runs import known_recipe, run_of
+from vocabulary.printable import printable
 
 
 @command(
@@ -71,7 +73,9 @@ def render(
         print(text, end="")
         return
     _write(o, text)
-    print(f"Wrote {o}: run {run.name}. `kubectl create -f {o}` submits it.")
+    print(
+        f"Wrote {printable(str(o))}: run {run.name}. `kubectl create -f {printable(shlex.quote(str(o)))}` submits it."
+    )
 
 
 def _images(run: Run) -> dict[str, str]:
@@ -118,9 +122,9 @@ def _help(parameter: Parameter) -> str:
 
 def _write(file: Path, text: str) -> None:
     """Writes all of the file or leaves it as it was. Raises Failed."""
-    target = file.resolve()
-    new = target.with_name(f".{target.name}.{os.getpid()}")
     try:
+        target = file.resolve()
+        new = target.with_name(f".{target.name}.{os.getpid()}")
         if target.exists() and not stat.S_ISREG(target.stat().st_mode):
             target.write_text(text, encoding="utf-8")  # a device or a pipe
             return
@@ -133,4 +137,4 @@ def _write(file: Path, text: str) -> None:
         finally:
             new.unlink(missing_ok=True)
     except (OSError, RuntimeError) as error:
-        raise Failed(f"-o: {file}: {getattr(error, 'strerror', None) or error}") from None
+        raise Failed(f"-o: {printable(str(file))}: {getattr(error, 'strerror', None) or error}") from None
