@@ -42,7 +42,10 @@ def content_tag(recipe: Path) -> str:
     """
     digest = hashlib.sha256()
     for name in built_from(recipe):
-        content = (recipe / name).read_bytes()
+        try:
+            content = (recipe / name).read_bytes()
+        except OSError as error:
+            raise BadDockerfile(f"{recipe.name}/{name}: cannot be read: {error.strerror}") from None
         digest.update(f"{name}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()[:TAG_LENGTH]
 
@@ -58,6 +61,8 @@ def built_from(recipe: Path) -> tuple[str, ...]:
     except Unreadable as error:
         raise BadDockerfile(f"{recipe.name}/{DOCKERFILE}: {error}") from None
     names, mistakes = {DOCKERFILE}, []
+    if re.match(r"(\s*#.*\n)*?\s*#\s*escape\s*=\s*[^\\\s]", text, re.IGNORECASE):
+        mistakes.append(f"{recipe.name}/{DOCKERFILE}: continues lines with another character than \\; remove escape=")
     for line, instruction in _instructions(text):
         copied, problems = _copied(instruction)
         problems += [
@@ -103,4 +108,9 @@ def _copied(instruction: str) -> tuple[list[str], list[str]]:
 
 def _is_in(recipe: Path, name: str) -> bool:
     path = recipe / name
-    return not Path(name).is_absolute() and ".." not in Path(name).parts and path.is_file() and not path.is_symlink()
+    try:
+        return (
+            not Path(name).is_absolute() and ".." not in Path(name).parts and path.is_file() and not path.is_symlink()
+        )
+    except OSError:  # a name longer than names can be
+        return False

@@ -79,6 +79,8 @@ class _Parser:
             mesh=self._mesh(values.get("mesh")),
         )
         self._check_keys(root, recipe)
+        if recipe.mesh.keys and not recipe.tpu:
+            reader.complain(values["mesh"], "divides TPUs, and the recipe has tpu: false; remove one of them")
         others = {*recipe.parameters, *recipe.arguments, *recipe.mesh.keys}
         recipe = replace(recipe, more_arguments=tuple(key for key in recipe.more_arguments if key not in others))
         presets = self._presets(values.get("presets"), recipe)
@@ -161,6 +163,9 @@ class _Parser:
                 self._reader.complain(root, "no key can be called 'preset', which chooses one of the presets")
             elif keys.count(key) > 1:
                 self._reader.complain(root, f"the key {quoted(key)} is there {keys.count(key)} times; keep one")
+        names = [key.upper() for key in recipe.parameters]
+        if twice := [key for key in recipe.parameters if names.count(key.upper()) > 1]:
+            self._reader.complain(root, f"parameters {' and '.join(twice)} are the same ${{NAME}}; rename one")
 
     def _presets(self, value: Value | None, recipe: Recipe) -> dict[str, dict[str, str]]:
         presets: dict[str, dict[str, str]] = {}

@@ -15,6 +15,7 @@ from environment.fleet.values import meant
 from manifests import mesh
 from manifests.images import DOCKERFILE, BadDockerfile, reference
 from manifests.recipes import KUSTOMIZATION, BadManifest, Recipe, all_recipes
+from vocabulary import yaml_text
 from vocabulary.keys import CPU_GROUP, LOCAL_QUEUE, POOL_GROUP_LABEL, TEAM_ACCOUNT
 from vocabulary.printable import counted, limited, quoted, shortened
 
@@ -26,6 +27,8 @@ DEFAULT_PRIORITY = "medium"
 # The names of Jobs, pods and Services are made from a run's, and have 63 characters at most. The longest end that this
 # environment's fleets and recipes lead to is `-slice-9999-2303-xxxxx` of a pod, 22 characters.
 LONGEST_NAME = 40
+
+_ARGUMENTS = "ARGUMENTS"
 
 PRESET = "preset"  # the key that chooses one
 
@@ -60,7 +63,7 @@ def unique_name(recipe: Recipe) -> str:
 
 def rendered(run: Run) -> dict[str, str]:
     """The text of every manifest of the run, by file name. Raises BadManifest with every mistake."""
-    texts, mistakes = _texts(run)
+    texts, mistakes = _texts(run, check=True)
     if mistakes:
         raise BadManifest(limited(mistakes, most=_MOST_MISTAKES))
     return texts
@@ -84,9 +87,10 @@ def render(environment: Environment, recipes: Iterable[Recipe] | None = None) ->
     mistakes: dict[str, None] = {}  # a dict keeps their order; most are the same for every team and group
     bases = [recipe for recipe in (all_recipes() if recipes is None else recipes) if not recipe.required]
     for recipe in bases:
-        for run in _runs(recipe, environment):
+        for number, run in enumerate(_runs(recipe, environment)):
             folder = Path(run.team.name, run.group.name if run.group else CPU_GROUP, recipe.name)
-            files, wrong = _texts(run)
+            # Values change nothing in the form of a manifest, so one run of the recipe is checked for all.
+            files, wrong = _texts(run, check=number == 0, where=f"recipe {recipe.name}: ")
             mistakes |= dict.fromkeys(wrong)
             texts |= {str(folder / file): text for file, text in files.items()}
             texts[str(folder / KUSTOMIZATION)] = _kustomization(files)
@@ -95,16 +99,31 @@ def render(environment: Environment, recipes: Iterable[Recipe] | None = None) ->
     return texts
 
 
-def _texts(run: Run) -> tuple[dict[str, str], list[str]]:
-    """The text of every manifest of the run, by file name; and every mistake."""
+def _texts(run: Run, *, check: bool, where: str = "") -> tuple[dict[str, str], list[str]]:
+    """The text of every manifest of the run, by file name; and every mistake. Those of the run's values begin `where`.
+
+    With `check`, a manifest that is not YAML is a mistake.
+    """
     values = _Values(run)
     manifests = run.recipe.manifests.items()
-    mistakes = values.mistakes
+    mistakes = [f"{where}{mistake}" for mistake in values.mistakes]
     if values.names:
         mistakes += (
             f"{_shown(run.recipe, file)}:{line}" for file, text in manifests for line in _unknown(text, values.names)
         )
+    if check and not mistakes:
+        mistakes += _not_yaml(run.recipe, values.names)
     return {file: _filled(text, values.names) for file, text in manifests}, list(dict.fromkeys(mistakes))
+
+
+def _not_yaml(recipe: Recipe, names: Mapping[str, str]) -> Iterator[str]:
+    """A message for each manifest that is not YAML when the names are filled in."""
+    for file, text in recipe.manifests.items():
+        try:
+            # The arguments on one line, so that the lines are those of the file.
+            yaml_text.check(_filled(text, {**names, _ARGUMENTS: "[]"}))
+        except yaml_text.NotYaml as error:
+            yield f"{_shown(recipe, file)}:{error.line}: {error}"
 
 
 def _runs(recipe: Recipe, environment: Environment) -> Iterator[Run]:
@@ -147,7 +166,12 @@ class _Values:
         parameters = {
             key.upper(): json.dumps(values.get(key, ""), ensure_ascii=False)[1:-1] for key in run.recipe.parameters
         }
-        self.names = {**parameters, **derived, "ARGUMENTS": _flow_list(self.words)}
+        derived = {**derived, _ARGUMENTS: _flow_list(self.words)}
+        for key in run.recipe.parameters:
+            if key.upper() in derived:
+                name = f"${{{key.upper()}}}"
+                self.mistakes.append(f"{key}: cannot be a parameter, for {name} is derived; give it another name")
+        self.names = {**parameters, **derived}
 
     def _chosen(self, run: Run, derived: Mapping[str, str]) -> dict[str, str]:
         """The value of each key that has one: the default, over it the preset's, over that what is set."""
@@ -171,7 +195,7 @@ class _Values:
                     f"{quoted(key)[1:-1]}: is not a key of recipe {recipe.name}{_meant_key(key, recipe)}"
                 )
         for key, example in recipe.required.items():
-            if key not in run.settings and key not in values:
+            if not values.get(key):
                 self.mistakes.append(f"{key}: has no default; set it, such as {key}={example}")
         for key, value in values.items():
             self.mistakes += (f"{key}: {line.partition(': ')[2]}" for line in _unknown(value, derived))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import yaml
@@ -65,11 +66,30 @@ class Value:
 
 def parse(text: str) -> Value:
     """The document's value. Raises NotYaml; an empty document is an empty value."""
-    try:
+    with _explained(text):
         # In Python, not C: nesting that is too deep crashes the C parser instead of raising an exception.
         loader = yaml.SafeLoader(text)
         root = loader.get_node() if loader.check_node() else None
         second = loader.get_node() if loader.check_node() else None
+    if second:
+        raise NotYaml(_line(second), "begins a second document; a file holds one")
+    root = root or yaml.ScalarNode(_NULL, "")
+    return Value(path="", line=_line(root), node=root)
+
+
+def check(text: str) -> None:
+    """Raises NotYaml if the text is not any number of YAML documents."""
+    with _explained(text):
+        loader = yaml.SafeLoader(text)
+        while loader.check_node():
+            loader.get_node()
+
+
+@contextmanager
+def _explained(text: str) -> Iterator[None]:
+    """Raises NotYaml for what PyYAML raises of the text."""
+    try:
+        yield
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise NotYaml(line, f"has a character that YAML does not allow ({error.character:#06x}); remove it") from None
@@ -83,10 +103,6 @@ def parse(text: str) -> Value:
         raise NotYaml(1, "is nested too deeply") from None
     except (ValueError, OverflowError):
         raise NotYaml(1, "is not YAML: it has an escaped character that does not exist") from None
-    if second:
-        raise NotYaml(_line(second), "begins a second document; a file holds one")
-    root = root or yaml.ScalarNode(_NULL, "")
-    return Value(path="", line=_line(root), node=root)
 
 
 def shown(text: str, *, longest: int = 80) -> str:

@@ -101,3 +101,20 @@ def test_a_recipe_without_a_dockerfile_is_refused(recipe: Path) -> None:
 @pytest.mark.parametrize("dockerfile", sorted(FOLDER.glob("*/Dockerfile")), ids=lambda path: path.parent.name)
 def test_every_recipe_has_a_tag(dockerfile: Path) -> None:
     assert re.fullmatch("[0-9a-f]{12}", content_tag(dockerfile.parent))
+
+
+def test_a_name_that_no_file_can_have_is_no_file(recipe: Path) -> None:
+    (recipe / "Dockerfile").write_text(f"FROM a\nCOPY {'a' * 300} /\n")
+    with pytest.raises(BadDockerfile, match="is no file of train; name each file"):
+        content_tag(recipe)
+
+
+@pytest.mark.parametrize("before", ["", "# syntax=docker/dockerfile:1\n"])
+def test_lines_that_another_character_continues_are_refused(before: str, recipe: Path) -> None:
+    """A file on the second line of a COPY would not be in the tag."""
+    copy = "COPY program.py `\n  requirements.txt /app/\n"
+    (recipe / "Dockerfile").write_text(f"{before}# Escape = `\nFROM a\n{copy}")
+    with pytest.raises(BadDockerfile, match=r"continues lines with another character than \\; remove escape="):
+        content_tag(recipe)
+    (recipe / "Dockerfile").write_text(f"# escape=\\\n{DOCKERFILE}")
+    assert built_from(recipe) == ("Dockerfile", "program.py", "requirements.txt")

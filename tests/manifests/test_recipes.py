@@ -39,7 +39,6 @@ def test_a_folder_with_a_yaml_file_is_a_recipe_and_hidden_ones_and_caches_are_no
 def test_a_recipe_is_what_its_parameters_file_says(tmp_path: Path) -> None:
     parameters = """
         summary: Serves a model.
-        tpu: false
         images: [hello-tpu]
         parameters:
           restarts: {default: 010, kind: count, help: a}
@@ -53,7 +52,7 @@ def test_a_recipe_is_what_its_parameters_file_says(tmp_path: Path) -> None:
     folder = recipes_with(tmp_path, "serve", server="a: 1\n", parameters=parameters)
     (folder / "serve" / "keys.txt").write_text("extra\nrate\nother\nrestarts\nici_a\n")
     recipe = recipe_named("serve", folder)
-    assert (recipe.summary, recipe.tpu, recipe.images) == ("Serves a model.", False, ("hello-tpu",))
+    assert (recipe.summary, recipe.tpu, recipe.images) == ("Serves a model.", True, ("hello-tpu",))
     assert recipe.parameters["restarts"].default == "10"
     assert recipe.required == {"to": "b"}
     assert (recipe.arguments["rate"].default, recipe.arguments["how"].choices) == ("3e-5", ("fast", "slow"))
@@ -94,6 +93,14 @@ def test_a_recipe_is_what_its_parameters_file_says(tmp_path: Path) -> None:
         ("mesh: {within_slice: {keys: [a], rest: b}}", "1: mesh.within_slice: needs keys, and rest, which is one"),
         ("mesh: {in_slice: {keys: [a], rest: a}}", "1: mesh.in_slice: is not a key; did you mean 'within_slice'?"),
         ("presets: {a: {b: 1}}", "1: presets.a.b: is not a key; there are "),
+        (
+            "parameters: {a_b: {kind: count, default: 1, help: c}, A_b: {kind: count, default: 2, help: c}}",
+            "1: parameters a_b and A_b are the same ${NAME}; rename one",
+        ),
+        (
+            "tpu: false\nmesh: {within_slice: {keys: [a], rest: a}}",
+            "2: mesh: divides TPUs, and the recipe has tpu: false; remove one of them",
+        ),
         ("preset: a", "1: preset: there is no preset 'a'; there are "),
         ("more_arguments: nope.txt", "more_arguments: 'nope.txt': there is no such file in "),
         ("more_arguments: server.yaml", "more_arguments: 'server.yaml': 'a:' is no key; write one a line"),

@@ -251,7 +251,9 @@ def test_an_image_is_named_by_its_tag_or_is_the_one_that_the_run_names(tmp_path:
 def test_a_dockerfile_that_cannot_name_an_image_is_refused(tmp_path: Path) -> None:
     recipe = new_recipe(tmp_path, "{}", "a: ${IMAGE}\n")
     (recipe.folder / "Dockerfile").write_text("FROM scratch\nADD a b\n")
-    with pytest.raises(BadManifest, match=r"^serve/Dockerfile:2: ADD unpacks archives and downloads; use COPY$"):
+    with pytest.raises(
+        BadManifest, match=r"^recipe serve: serve/Dockerfile:2: ADD unpacks archives and downloads; use COPY$"
+    ):
         render(DEFAULT, [recipe])
 
 
@@ -323,6 +325,34 @@ def test_a_name_that_does_not_exist_is_an_error_with_its_place(tmp_path: Path) -
     assert fourth.startswith("manifests/serve/server.yaml:2: ${HOME} is not a name")
     assert all(" ACCELERATOR, ARGUMENTS, BUCKET, CHIPS, " in line for line in (first, second, third, fourth))
     assert fourth.endswith("; write $${HOME} where the manifest itself needs that text")
+
+
+def test_a_manifest_that_is_not_yaml_is_an_error_with_its_line(tmp_path: Path) -> None:
+    manifest = "args: ${ARGUMENTS}\n---\na: 1\nname: ${NAME}\n  b: [\n"
+    recipe = new_recipe(tmp_path, "arguments: {a: {kind: text, default: b, help: c}}", manifest)
+    for fill in (lambda: rendered(run_of(recipe)), lambda: render(DEFAULT, [recipe])):
+        with pytest.raises(BadManifest, match=r"\Amanifests/serve/server.yaml:5: is not YAML: .*not allowed here\Z"):
+            fill()
+
+
+@pytest.mark.parametrize("key", ["name", "Hosts", "image_hello_tpu", "arguments"])
+def test_a_parameter_does_not_hide_what_is_derived(key: str, tmp_path: Path) -> None:
+    parameters = f"images: [hello-tpu]\nparameters: {{{key}: {{kind: text, default: b, help: c}}}}"
+    recipe = new_recipe(tmp_path, parameters, f"a: ${{{key.upper()}}}\n")
+    said = rf"recipe serve: {key}: cannot be a parameter, for \${{{key.upper()}}} is derived; give it another name"
+    with pytest.raises(BadManifest, match=said):
+        render(DEFAULT, [recipe])
+
+
+def test_a_mistake_in_the_values_of_a_recipe_names_the_recipe_in_a_synthesis(tmp_path: Path) -> None:
+    mesh = "mesh: {within_slice: {keys: [a, b], rest: a}}\npresets: {c: {b: 3}}\npreset: c\n"
+    with pytest.raises(BadManifest, match=r"\Arecipe serve: b=3 does not divide the 16 chips of a v6e-16 slice"):
+        render(DEFAULT, [new_recipe(tmp_path, mesh)])
+
+
+def test_a_key_that_must_be_set_is_not_set_to_nothing() -> None:
+    with pytest.raises(BadManifest, match="source: has no default; set it, such as source=gs://my-datasets/"):
+        rendered(run_of(recipe_named("copy-data"), settings={"source": ""}))
 
 
 def test_what_is_no_name_stays(tmp_path: Path) -> None:
