@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -98,6 +99,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one subcommand; its exit code. What a person did wrong is printed in lines, not as a traceback."""
     if instruction := os.environ.get(VARIABLE):
         return shell_complete(tpuenv, {}, "tpuenv", VARIABLE, instruction)
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        # What a terminal or file of another encoding cannot hold: in the quoted texts of a manifest it means the same.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = _run(list(sys.argv[1:] if argv is None else argv))
         if sys.stdout is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import stat
@@ -94,6 +95,15 @@ def test_a_name_that_a_shell_would_take_apart_is_quoted(
     printed = capsys.readouterr().out
     assert printed.startswith(r"Wrote my job\x1b.yaml: run ")
     assert r"`kubectl create -f 'my job\x1b.yaml'` submits it" in printed
+
+
+def test_a_terminal_of_another_encoding_gets_a_manifest_of_the_same_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr("sys.stdout", terminal)
+    assert main(["render", "copy-data", "--set", "source=gs://é/\u3042\U0001f600"]) == 0
+    printed = terminal.buffer.getvalue().decode("ascii")
+    (container,) = yaml.safe_load(printed)["spec"]["template"]["spec"]["containers"]
+    assert "source=gs://é/\u3042\U0001f600" in container["args"]
 
 
 def test_a_link_to_itself_is_an_error_and_no_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
