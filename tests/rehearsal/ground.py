@@ -25,6 +25,7 @@ STATES = "my-project-tpu-tf-state"
 # What counts how often, and by whom, something was made or touched: in Kubernetes objects and releases.
 _COUNTS = (
     "uid",
+    "creationTimestamp",
     "resource_version",
     "resourceVersion",
     "generation",

@@ -168,7 +168,7 @@ class Deployments:
 
 # What Google and Kubernetes make up, another each time, or count: an import makes Helm count one upgrade more.
 MADE_UP = re.compile(
-    r"(?:.*_)?(?:time|timestamp|fingerprint|etag|uid|generation|resource_?version|managed_?fields|revision)",
+    r"(?:.*_|creation)?(?:time|timestamp|fingerprint|etag|uid|generation|resource_?version|managed_?fields|revision)",
     re.IGNORECASE,
 )
 

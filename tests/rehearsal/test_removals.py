@@ -215,7 +215,7 @@ def test_one_deploy_removes_a_team_and_renames_another_while_their_jobs_run(tmp_
             assert match is not None
             drained = match.end()
             going = [line for line in platform.splitlines() if ": Destroying..." in line and of_team(line, team)]
-            assert len(going) == 5, "the bucket was empty: it went with `foundation`, and its two grants with it"
+            assert len(going) == 6, "the bucket was empty: it went with `foundation`, and its two grants with it"
             assert all(platform.index(line) > drained for line in going)
             assert workloads(api, team) == []
         assert admitted(api, "serving") >= others

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import stat
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,13 +18,14 @@ from rehearsal.google.artifact_registry_api import IMAGE, REPOSITORY, push
 from rehearsal.google.permissions import token_of
 from rehearsal.serve import answers
 from tests import published
+from tests.python_program import write_python_program
 from tpuenv.main import main
 
 NAME = "projects/some-project/locations/us-east5/repositories/tpu-images"
 REGISTRY = "us-east5-docker.pkg.dev/some-project/tpu-images"
 
 # A gcloud that notes its words and, where the build is to succeed, pushes as Cloud Build would.
-GCLOUD = """#!{python}
+GCLOUD = """
 import sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
@@ -59,8 +58,7 @@ def gcloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str) -> Path
     log = tmp_path / "gcloud.log"
     program = tmp_path / "bin" / "gcloud"
     program.parent.mkdir()
-    program.write_text(GCLOUD.format(python=sys.executable, root=str(ROOT), log=str(log), action=action))
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    write_python_program(program, GCLOUD.format(root=str(ROOT), log=str(log), action=action))
     monkeypatch.setenv("PATH", str(program.parent))
     return log
 

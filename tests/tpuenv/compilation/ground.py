@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from environment import Environment
 from manifests.recipes import recipe_named
 from manifests.render import Run
 from tests.fleets import one_group, with_fleet
+from tests.python_program import write_python_program
 from tpuenv.compilation.answers import Answer, answer_from
 
 RECIPE = recipe_named("maxtext")
@@ -36,9 +36,7 @@ def recorded(name: str) -> Answer:
 def workloads(folder: Path, program: str) -> Path:
     """A .venv-workloads with the packages of the lock, whose Python runs `program` whatever it is given."""
     (folder / "bin").mkdir(parents=True)
-    python = folder / "bin" / "python"
-    python.write_text(f"#!{sys.executable} -I\n{textwrap.dedent(program)}", encoding="utf-8")
-    python.chmod(0o755)
+    write_python_program(folder / "bin" / "python", textwrap.dedent(program), "-I")
     packages = folder / "lib" / "python3.12" / "site-packages"
     for line in (RECIPE.folder / "requirements.txt").read_text(encoding="utf-8").splitlines():
         name, _, version = line.removesuffix("\\").strip().partition("==")
