@@ -131,7 +131,6 @@ def test_of_a_fleet_every_team_and_group_has_its_turn(fleet: FakeCloud, synthesi
         (("replicas: ${SLICES}", "replcas: 1"), "refused: "),
         (("kind: JobSet", "kind: JobSt"), 'refused: no matches for kind "JobSt" in version'),
         (('  namespace: "${NAMESPACE}"\n', ""), "refused: it names no namespace; write namespace: ${NAMESPACE}"),
-        (("failurePolicy:", "failurePolicy: {"), "is not YAML, line"),
         (("parallelism: ${HOSTS}", "parallelism: [1]"), "is not a whole number"),
     ],
 )
