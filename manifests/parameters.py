@@ -17,7 +17,8 @@ _NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?"
 class Parameter:
     """One key. `default` is a good value of its kind, or None where there is none; then it may be required.
 
-    `example` is a good value of a required one. `choices` are those of the kind `choice`.
+    `example` is a good value of a required one. `choices` are those of the kind `choice`. `least` and `most` bound a
+    count or a number, and are themselves possible.
     """
 
     kind: str
@@ -26,10 +27,17 @@ class Parameter:
     required: bool = False
     example: str | None = None
     choices: tuple[str, ...] = ()
+    least: int | None = None
+    most: int | None = None
 
     def value(self, text: str) -> str:
         """The value as it is filled in. Raises ValueError with what is wrong; it reads on after the value."""
-        return KINDS[self.kind](text, self.choices)
+        value = KINDS[self.kind](text, self.choices)
+        if self.least is not None and float(value) < self.least:
+            raise ValueError(f"is too low; the least is {self.least}")
+        if self.most is not None and float(value) > self.most:
+            raise ValueError(f"is too high; the most is {self.most}")
+        return value
 
 
 def _count(text: str, _: tuple[str, ...]) -> str:
@@ -64,6 +72,8 @@ def text_value(text: str, _: tuple[str, ...] = ()) -> str:
         raise ValueError("has a character that cannot be printed, such as a tab or the end of a line; remove it")
     return text
 
+
+BOUNDED = ("count", "number")  # the kinds whose values can have a least and a most
 
 # By the word in parameters.yaml. Each takes what was written and the choices, and raises ValueError.
 KINDS: Mapping[str, Callable[[str, tuple[str, ...]], str]] = {

@@ -7,7 +7,7 @@
       max_restarts: {default: 10, kind: count, help: How often a failed run starts again}
       source: {required: true, example: "gs://a/b", kind: text, help: What is copied}
     arguments:                              # of the program, as the words key=value in ${ARGUMENTS}
-      steps: {default: 200, kind: count, help: How many steps}
+      steps: {default: 200, kind: count, least: 1, help: How many steps}
     more_arguments: keys.txt                # a file with keys of the program, one a line: those not described here
     mesh:                                   # arguments whose product is the devices of a slice, the slices of a run
       within_slice: {keys: [ici_data, ici_model], rest: ici_data}
@@ -16,7 +16,8 @@
       large: {steps: 1000}
     preset: large                           # the preset where none is chosen
 
-Kinds are count, number, text, flag, and choice with `choices: [...]`. An argument without a default is left out where
+Kinds are count and number, both with `least: 1` and `most: 100` where there are bounds, text, flag, and choice with
+`choices: [...]`. An argument without a default is left out where
 it is not set. A default may name what is derived: "gs://${BUCKET}/data".
 """
 
@@ -29,9 +30,9 @@ from functools import partial
 from pathlib import Path
 
 from environment.fleet.reader import Reader
-from environment.fleet.values import meant, one_of, true_or_false
+from environment.fleet.values import meant, one_of, true_or_false, whole
 from manifests.mesh import Mesh, MeshPart
-from manifests.parameters import KINDS, Parameter, text_value
+from manifests.parameters import BOUNDED, KINDS, Parameter, text_value
 from manifests.recipe import Recipe
 from vocabulary.printable import quoted
 from vocabulary.text_file import Unreadable, read_text
@@ -40,7 +41,8 @@ from vocabulary.yaml_text import NotYaml, Value, parse
 _KEY = "[A-Za-z][A-Za-z0-9_]*"
 _PRESET = "preset"  # chooses one, so it is no key of a recipe
 _RECIPE_KEYS = ("summary", "tpu", "images", "parameters", "arguments", "more_arguments", "mesh", "presets", "preset")
-_PARAMETER_KEYS = ("default", "required", "example", "kind", "help", "choices")
+_PARAMETER_KEYS = ("default", "required", "example", "kind", "help", "choices", "least", "most")
+_MOST = 999_999_999  # as a bound of a value
 
 
 def described(recipe: Recipe, file: Path, shown: str) -> tuple[Recipe | None, list[str]]:
@@ -117,7 +119,13 @@ class _Parser:
         if (kind == "choice") != bool(choices):
             reader.complain(place, "has choices if and only if its kind is choice; add them, or remove them")
             return None
-        parameter = Parameter(kind=kind, help=help_, required=required, choices=choices)
+        least, most = (
+            reader.parsed(values[key], whole(0, _MOST)) if key in values else None for key in ("least", "most")
+        )
+        if kind not in BOUNDED and {"least", "most"} & values.keys():
+            reader.complain(place, f"has least or most, and its kind is not {' or '.join(BOUNDED)}; remove them")
+            return None
+        parameter = Parameter(kind=kind, help=help_, required=required, choices=choices, least=least, most=most)
         default, example = (
             reader.parsed(values[key], parameter.value) if key in values else None for key in ("default", "example")
         )

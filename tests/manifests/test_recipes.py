@@ -77,6 +77,10 @@ def test_a_recipe_is_what_its_parameters_file_says(tmp_path: Path) -> None:
         ("arguments: {a: {kind: count, help: b, default: -1}}", "default: '-1' is not a whole number from 0; "),
         ("arguments: {a: {kind: number, help: b, default: x}}", "default: 'x' is not a number; write one such as 0.5"),
         ("arguments: {a: {kind: flag, help: b, default: 1}}", "default: '1' is neither true nor false; write one"),
+        ("arguments: {a: {kind: count, least: 1, help: b, default: 0}}", "default: '0' is too low; the least is 1"),
+        ("arguments: {a: {kind: number, most: 2, help: b, default: 2.5}}", "'2.5' is too high; the most is 2"),
+        ("arguments: {a: {kind: count, least: x, help: b}}", "1: arguments.a.least: 'x' is not a whole number from 0"),
+        ("arguments: {a: {kind: text, most: 2, help: b}}", "1: arguments.a: has least or most, and its kind is not"),
         ("arguments: {a: {kind: choice, help: b}}", "1: arguments.a: has choices if and only if its kind is choice"),
         (
             "arguments: {a: {kind: choice, choices: [b, c], default: d, help: b}}",

@@ -116,8 +116,13 @@ def _keys(recipe: Recipe) -> Iterator[str]:
 
 
 def _help(parameter: Parameter) -> str:
-    choices = f": {', '.join(parameter.choices)}" if parameter.choices else ""
-    return f"{parameter.help}{choices}" + (f" (required, such as {parameter.example})" if parameter.required else "")
+    said = f"{parameter.help}: {', '.join(parameter.choices)}" if parameter.choices else parameter.help
+    bounds = [
+        f"{word} {bound}" for word, bound in (("from", parameter.least), ("to", parameter.most)) if bound is not None
+    ]
+    required = [f"required, such as {parameter.example}"] if parameter.required else []
+    notes = "; ".join([*filter(None, [" ".join(bounds)]), *required])
+    return said + (f" ({notes})" if notes else "")
 
 
 def _write(file: Path, text: str) -> None:
