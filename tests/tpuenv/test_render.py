@@ -70,9 +70,7 @@ def test_the_keys_of_a_recipe_are_listed_with_their_defaults(
     for key, example in recipe.required.items():
         assert re.search(rf"^  {key} .* \(required, such as {re.escape(example)}\)$", printed, re.MULTILINE)
     if recipe.name == "hello-tpu":
-        assert re.search(
-            r"^  max_restarts +1 +How often a run that failed starts again \(to 100000\)$", printed, re.MULTILINE
-        )
+        assert re.search(r"^  max_restarts +1 +How often a run .* again \(to 100000\)$", printed, re.MULTILINE)
 
 
 def test_a_file_is_written_whole_in_place_of_the_one_that_is_there(
