@@ -112,7 +112,7 @@ STEPS: tuple[Step, ...] = (
     # In the other's folder, so it is deleted whenever that is created again.
     Step(
         name="tensorboard",
-        doing="The uploader to TensorBoard (about 1.6 GB)",
+        doing="The uploader to TensorBoard (about 1.8 GB)",
         inputs=lambda layout: [*inputs(layout), content(lock(layout, "tensorboard"))],
         install=install_tensorboard,
         results=lambda layout: [_tensorboard(layout).python],
