@@ -27,6 +27,7 @@ COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 LOG = "pod-log"  # the kind, in the cloud, of the log of a pod: a list of times and lines
 
 NO_PROGRAM = "This is a rehearsal: the fake cluster runs no programs, so this is all that {name} logs."
+NO_END = " The job runs until `tpuenv cancel {job}`."
 
 _STARTED = datetime(2026, 1, 1, tzinfo=timezone.utc)
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # those of generated names: k8s.io/apimachinery/pkg/util/rand
@@ -82,7 +83,10 @@ def log_of(api: Objects, pod: Object, *, timestamps: bool, since: str, tail: int
             400, f'container "{container}" in pod "{name}" is waiting to start: ContainerCreating', "BadRequest"
         )
     stored = api.cloud.get(LOG, f"{api.cluster}|{namespace}|{name}")
-    default = [[f"{_STARTED:%Y-%m-%dT%H:%M:%S}.000000001Z", NO_PROGRAM.format(name=name)]]
+    labels = pod["metadata"].get("labels") or {}
+    job = labels.get(JOBSET_NAME) or labels.get(JOB_NAME)
+    line = NO_PROGRAM.format(name=name) + (NO_END.format(job=job) if job else "")
+    default = [[f"{_STARTED:%Y-%m-%dT%H:%M:%S}.000000001Z", line]]
     lines = [(time, line) for time, line in (stored["lines"] if stored else default) if time[:19] >= since[:19]]
     shown = lines if tail is None else lines[max(len(lines) - tail, 0) :]
     return "".join(f"{time} {line}\n" if timestamps else f"{line}\n" for time, line in shown)

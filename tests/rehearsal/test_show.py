@@ -369,7 +369,9 @@ def test_a_kept_world_can_be_read_with_the_commands_that_were_printed(tmp_path: 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "No changes." in done.stdout
     assert "To follow it: tpuenv logs hello-tpu-" in done.stdout
-    assert "NAME" in done.stdout
+    jobs = done.stdout.partition("NAME")[2]
+    assert re.search(r"hello-tpu-\w+ .*running", jobs), "the rehearsal's own jobs leave the slices free"
+    assert "maxtext" not in jobs
     assert '"ClusterQueueList"' in done.stdout or '"kind":"ClusterQueueList"' in done.stdout.replace(" ", "")
 
 

@@ -11,6 +11,8 @@ from environment import Environment
 from manifests.recipes import FOLDER, all_recipes
 from manifests.render import render
 from manifests.written_files import write_files
+from rehearsal.jobs import delete
+from rehearsal.kubernetes.api import Api
 from tests.recipe_folders import recipes_with
 from tests.rehearsal.conftest import FLEET
 from tests.rehearsal.deployed import world_of
@@ -104,6 +106,20 @@ def test_a_recipe_of_the_cpu_pool_is_submitted_once_a_team_with_examples_of_what
     printed = flat(capsys.readouterr().out)
     assert re.search(r"serve on the CPU pool research, serving, students: admitted: main, 1 pod, on node pool", printed)
     assert printed.index("serve on the CPU pool") < printed.index("hello-tpu on"), "the jobs that stay use TPUs"
+
+
+def test_what_still_runs_after_the_last_recipe_is_returned_so_that_it_can_be_deleted(
+    deployed: FakeCloud, synthesis: Synthesis
+) -> None:
+    parts = submitted(deployed, synthesis.environment("default"), server=CONFIG)
+    (cluster,) = deployed.cloud.find("google_container_cluster")
+    (hello,) = (recipe for recipe in all_recipes() if recipe.name == "hello-tpu")
+    created = submit_recipes(parts, cluster.name, [hello])
+    assert [body["kind"] for body in created] == ["JobSet"]
+    api = Api(deployed.cloud, cluster.name)
+    assert [body["kind"] for body in api.everything() if body["kind"] in ("JobSet", "Workload")]
+    delete(parts.world, cluster.name, created)
+    assert not [body["kind"] for body in api.everything() if body["kind"] in ("JobSet", "Workload")]
 
 
 def test_a_recipe_that_synthesis_did_not_render_is_a_problem(

@@ -41,12 +41,12 @@ class _Round:
         return f"{self.recipe.name} on {counted(self.slices, 'slice')} of pool group {self.group.name}"
 
 
-def submit_recipes(parts: Parts, cluster: str, recipes: Sequence[Recipe] | None = None) -> None:
+def submit_recipes(parts: Parts, cluster: str, recipes: Sequence[Recipe] | None = None) -> list[dict[str, Any]]:
     """Submits recipe by recipe and group by group, and prints what becomes of it; what fails is a problem.
 
     On one slice for every team, as synthesis rendered it; then, for the team that can have the most, on all those.
-    The jobs of one round are deleted before the next, so that no recipe waits for another. Those of the last stay:
-    destroying an environment while jobs run is part of a rehearsal.
+    The jobs of one round are deleted before the next, so that no recipe waits for another. Those of the last stay,
+    because destroying an environment while jobs run is part of a rehearsal; returns the objects that stay.
     """
     from rehearsal.jobs import delete
 
@@ -64,6 +64,7 @@ def submit_recipes(parts: Parts, cluster: str, recipes: Sequence[Recipe] | None 
             parts.say(f"    {', '.join(teams)}: {verdict}")
         for team in round_.without:
             parts.say(f"    {team}: not submitted: it owns no slice of the group and can borrow none")
+    return created
 
 
 def _rounds(environment: Environment, recipes: Sequence[Recipe]) -> Iterator[_Round]:

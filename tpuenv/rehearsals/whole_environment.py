@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from environment import Environment, project
 from manifests.images import recipes_with_an_image, reference
@@ -33,8 +33,9 @@ class EnvironmentRehearsal(Parts):
         if self._deploy():
             self._what_exists()
             self._deploy_again()
-            self._submit()
+            submitted = self._submit()
             if keep:
+                self._free_the_slices(submitted)
                 self._print_how_to_inspect()
             else:
                 self._refused_destroy()
@@ -70,10 +71,18 @@ class EnvironmentRehearsal(Parts):
                 if not stack.unchanged:
                     self.wrong(f"{stack.name}: the second deployment changes something\n" + _changes(stack))
 
-    def _submit(self) -> None:
+    def _submit(self) -> list[dict[str, Any]]:
+        """The objects of the last jobs, which still run."""
         with self.part("Submit every recipe for every team"):
             self._count_images_as_built()
-            submit_recipes(self, self._cluster())
+            submitted = submit_recipes(self, self._cluster())
+        return submitted
+
+    def _free_the_slices(self, submitted: list[dict[str, Any]]) -> None:
+        """Deletes the last jobs: no job ends here by itself, and one that a person submits would wait for ever."""
+        from rehearsal.jobs import delete
+
+        delete(self.world, self._cluster(), submitted)
 
     def _count_images_as_built(self) -> None:
         """Nothing here builds or pulls an image. Where what exists is kept, the registry answers with their digests."""

@@ -213,7 +213,11 @@ def test_a_log_is_read_line_by_line_with_times_and_from_a_time_on(ground: Ground
     cluster.create(job_set())
     name = ground.pods()[0]["metadata"]["name"]
     (line,) = cluster.log(TEAM, name)
-    assert line.endswith(b"the fake cluster runs no programs, so this is all that %b logs." % name.encode())
+    job = ground.pods()[0]["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"]
+    assert line.endswith(
+        f"the fake cluster runs no programs, so this is all that {name} logs. "
+        f"The job runs until `tpuenv cancel {job}`.".encode()
+    )
     ground.log(name, *(f"step {number}" for number in range(5)))
     time, _, text = list(cluster.log(TEAM, name))[3].partition(b" ")
     assert text == b"step 3"
