@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -13,6 +14,8 @@ from tests.workloads.hosts import PYTHON
 
 # Recipes whose programs need none of the packages of .venv-workloads.
 _ELSEWHERE = {"copy-data": "run by make test (tests/manifests/test_copy_data.py)"}
+
+_ENDED_BY_SIGNALS = (128 + signal.SIGTERM, 128 + signal.SIGHUP)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -39,6 +42,9 @@ class Summary:
     def __init__(self) -> None:
         self._recipe_of: dict[str, str] = {}
         self._tests: dict[str, Tests] = {}
+        self._selected: list[str] = []
+        self._begun: set[str] = set()
+        self._ended: set[str] = set()
 
     def pytest_collection_modifyitems(self, items: Sequence[pytest.Item]) -> None:
         for item in items:
@@ -54,10 +60,22 @@ class Summary:
                 reason = "long; make run-workloads runs it" if is_long else "not selected"
                 self._of(marker.args[0]).not_run[_in_words(item.nodeid)] = reason
 
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._selected = [item.nodeid for item in session.items if item.nodeid in self._recipe_of]
+
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> None:
+        """SIGTERM and SIGHUP end the run: the compiler raises SystemExit on them, which pytest counts as a failure."""
+        error = call.excinfo.value if call.excinfo else None
+        if isinstance(error, SystemExit) and error.code in _ENDED_BY_SIGNALS:
+            pytest.exit("ended by a signal", returncode=int(error.code))
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         recipe = self._recipe_of.get(report.nodeid)
         if recipe is None:
             return
+        self._begun.add(report.nodeid)
+        if report.when == "teardown":
+            self._ended.add(report.nodeid)
         tests, name = self._of(recipe), _in_words(report.nodeid)
         tests.seconds += report.duration
         if report.skipped:
@@ -70,6 +88,10 @@ class Summary:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if not any(tests.passed or tests.failed or tests.seconds for tests in self._tests.values()):
             return
+        for nodeid in self._selected:
+            if nodeid not in self._ended:
+                when = "during" if nodeid in self._begun else "before"
+                self._of(self._recipe_of[nodeid]).not_run[_in_words(nodeid)] = f"the run ended {when} it"
         terminalreporter.section("what ran of each recipe")
         for recipe in sorted({recipe.name for recipe in all_recipes()} | self._tests.keys()):
             tests = self._tests.get(recipe, Tests())
