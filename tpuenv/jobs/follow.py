@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
@@ -227,15 +227,28 @@ def following(
         return _INTERRUPTED
 
 
+def _places(job: Job) -> str:
+    """ "slices 0 to 1 with hosts 0 to 3"; of a Job without chips "pods 0 to 3"."""
+    pods = job.host_pods
+    hosts = [pod.host for pod in pods]
+    if not pods[0].has_chips and not pods[0].part:
+        return _from_to("pod", hosts)
+    return f"{_from_to('slice', [pod.slice for pod in pods])} with {_from_to('host', hosts)}"
+
+
+def _from_to(what: str, numbers: Sequence[int]) -> str:
+    first, last = min(numbers), max(numbers)
+    return f"{what} {first}" if first == last else f"{what}s {first} to {last}"
+
+
 def print_log(cluster: Cluster, job: Job, *, slice: int, host: int, part: str = "") -> None:
     """Prints what a host has logged so far. Raises WrongArgument for a host that the job does not have, and Failed."""
     pod = job.pod(slice=slice, host=host, part=part)
     if pod is None and job.pods:
-        hosts = [pod.place for pod in job.host_pods]
         parts = sorted({pod.part for pod in job.pods if pod.part})
-        others = f", of the parts {', '.join(parts)}" if len(parts) > 1 else ""
+        others = f"; parts: {', '.join(parts)}" if len(parts) > 1 else ""
         what = f"{f'part {part}, ' if part else ''}slice {slice}, host {host}"
-        raise WrongArgument(f"{job} has no {what}; it has {hosts[0]} to {hosts[-1]}{others}")
+        raise WrongArgument(f"{job} has no {what}; it has {_places(job)}{others}")
     if pod is None or not pod.started:
         why = "; ".join([job.waits_because] if job.waits_because else pod_obstacles(job))
         raise Failed(f"{job} has logged nothing: it is {job.words}" + (f": {why}" if why else ""))

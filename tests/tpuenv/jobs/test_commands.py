@@ -364,7 +364,7 @@ def test_logs_prints_what_a_host_has_logged(ground: Ground, capsys: Capture) -> 
     assert main(["logs", "train", "--host", "2"]) == 0
     assert capsys.readouterr().out == "a\n\\x1b[2J b\n"
     assert main(["logs", "train", "--host", "4"]) == 2
-    assert "no slice 0, host 4; it has slice 0, host 0 to slice 0, host 3" in capsys.readouterr().err
+    assert "no slice 0, host 4; it has slice 0 with hosts 0 to 3" in capsys.readouterr().err
 
 
 def test_a_job_on_the_cpu_pool_is_run_and_followed_too(ground: Ground, capsys: Capture) -> None:
@@ -399,9 +399,7 @@ def test_logs_of_another_part_are_those_of_its_pods(ground: Ground, capsys: Capt
     assert main(["logs", "train", "--part", "upload"]) == 0
     assert capsys.readouterr().out == "uploaded\n"
     assert main(["logs", "train", "--part", "download"]) == 2
-    said = (
-        "has no part download, slice 0, host 0; it has slice 0, host 0 to slice 0, host 3, of the parts slice, upload"
-    )
+    said = "has no part download, slice 0, host 0; it has slice 0 with hosts 0 to 3; parts: slice, upload\n"
     assert said in capsys.readouterr().err
     assert main(["jobs"]) == 0
     assert "running on 4 hosts  -      1 of tpu" in capsys.readouterr().out
