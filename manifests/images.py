@@ -45,7 +45,7 @@ def content_tag(recipe: Path) -> str:
         try:
             content = (recipe / name).read_bytes()
         except OSError as error:
-            raise BadDockerfile(f"{recipe.name}/{name}: cannot be read: {error.strerror}") from None
+            raise BadDockerfile(f"{_shown(recipe)}/{name}: cannot be read: {error.strerror}") from None
         digest.update(f"{name}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()[:TAG_LENGTH]
 
@@ -59,17 +59,20 @@ def built_from(recipe: Path) -> tuple[str, ...]:
     try:
         text = read_text(recipe / DOCKERFILE, holds="the steps of an image's build")
     except Unreadable as error:
-        raise BadDockerfile(f"{recipe.name}/{DOCKERFILE}: {error}") from None
+        raise BadDockerfile(f"{_shown(recipe)}/{DOCKERFILE}: {error}") from None
     names, mistakes = {DOCKERFILE}, []
+    folder = _shown(recipe)
     if re.match(r"(\s*#.*\n)*?\s*#\s*escape\s*=\s*[^\\\s]", text, re.IGNORECASE):
-        mistakes.append(f"{recipe.name}/{DOCKERFILE}: continues lines with another character than \\; remove escape=")
+        mistakes.append(f"{folder}/{DOCKERFILE}: continues lines with another character than \\; remove escape=")
     for line, instruction in _instructions(text):
         copied, problems = _copied(instruction)
         problems += [
-            f"{quoted(name)} is no file of {recipe.name}; name each file" for name in copied if not _is_in(recipe, name)
+            f"{quoted(name)}: no such file was found in {folder}; name each file of the folder that the image needs"
+            for name in copied
+            if not _is_in(recipe, name)
         ]
         names.update(copied)
-        mistakes += [f"{recipe.name}/{DOCKERFILE}:{line}: {problem}" for problem in problems]
+        mistakes += [f"{folder}/{DOCKERFILE}:{line}: {problem}" for problem in problems]
     if mistakes:
         raise BadDockerfile(limited(mistakes, most=_MOST_MISTAKES))
     return tuple(sorted(names))
@@ -104,6 +107,10 @@ def _copied(instruction: str) -> tuple[list[str], list[str]]:
     if len(words) < 2 or any(re.search(r"""[*?\[\]$<"'\\]""", word) for word in words[:-1]):
         return [], [f"{quoted(instruction)}: write COPY FILE... TARGET, with the plain name of each file"]
     return [str(Path(word)) for word in words[:-1]], []
+
+
+def _shown(recipe: Path) -> str:
+    return f"{recipe.parent.name}/{recipe.name}"
 
 
 def _is_in(recipe: Path, name: str) -> bool:

@@ -70,6 +70,7 @@ class _Parser:
         """The recipe as the file describes it; what has a mistake is left out."""
         reader = self._reader
         values = reader.known(reader.mapping(root, ", ".join(_RECIPE_KEYS)), _RECIPE_KEYS)
+        more_file, more = self._more(values.get("more_arguments"))
         recipe = replace(
             undescribed,
             summary=(reader.parsed(values["summary"], text_value) or "") if "summary" in values else "",
@@ -77,7 +78,8 @@ class _Parser:
             images=tuple(reader.listed(values["images"], text_value)) if "images" in values else (),
             parameters=self._parameters(values.get("parameters"), argument=False),
             arguments=self._parameters(values.get("arguments"), argument=True),
-            more_arguments=self._more(values.get("more_arguments")),
+            more_arguments=more,
+            more_arguments_file=more_file,
             mesh=self._mesh(values.get("mesh")),
         )
         self._check_keys(root, recipe)
@@ -131,18 +133,19 @@ class _Parser:
         )
         return replace(parameter, default=default, example=example)
 
-    def _more(self, value: Value | None) -> tuple[str, ...]:
+    def _more(self, value: Value | None) -> tuple[str, tuple[str, ...]]:
+        """The name of the file and its keys."""
         name = self._reader.parsed(value, text_value) if value else None
         if value is None or name is None:
-            return ()
+            return "", ()
         try:
             keys = read_text(self._file.parent / name, holds="a key a line").split()
         except Unreadable as error:
             self._reader.complain(value, f"{quoted(name)}: {error}")
-            return ()
+            return name, ()
         if bad := next((key for key in keys if not re.fullmatch(_KEY, key)), None):
             self._reader.complain(value, f"{quoted(name)}: {quoted(bad)} is no key; write one a line")
-        return tuple(dict.fromkeys(keys))
+        return name, tuple(dict.fromkeys(keys))
 
     def _mesh(self, value: Value | None) -> Mesh:
         reader = self._reader

@@ -23,6 +23,7 @@ class Recipe:
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     arguments: Mapping[str, Parameter] = field(default_factory=dict)
     more_arguments: tuple[str, ...] = ()
+    more_arguments_file: str = ""  # in the folder, with the keys above
     mesh: Mesh = field(default_factory=Mesh)
     presets: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     preset: str | None = None

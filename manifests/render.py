@@ -29,6 +29,7 @@ DEFAULT_PRIORITY = "medium"
 LONGEST_NAME = 40
 
 _ARGUMENTS = "ARGUMENTS"
+_IMAGE = "IMAGE"
 
 PRESET = "preset"  # the key that chooses one
 
@@ -109,7 +110,9 @@ def _texts(run: Run, *, check: bool, where: str = "") -> tuple[dict[str, str], l
     mistakes = [f"{where}{mistake}" for mistake in values.mistakes]
     if values.names:
         mistakes += (
-            f"{_shown(run.recipe, file)}:{line}" for file, text in manifests for line in _unknown(text, values.names)
+            f"{_shown(run.recipe, file)}:{line}"
+            for file, text in manifests
+            for line in _unknown(text, values.names, run.recipe)
         )
     if check and not mistakes:
         mistakes += _not_yaml(run.recipe, values.names)
@@ -198,7 +201,7 @@ class _Values:
             if not values.get(key):
                 self.mistakes.append(f"{key}: has no default; set it, such as {key}={example}")
         for key, value in values.items():
-            self.mistakes += (f"{key}: {line.partition(': ')[2]}" for line in _unknown(value, derived))
+            self.mistakes += (f"{key}: {line.partition(': ')[2]}" for line in _unknown(value, derived, recipe))
         return {key: _filled(value, derived) for key, value in values.items()}
 
     def _mesh(self, run: Run, values: Mapping[str, str]) -> Iterator[str]:
@@ -282,16 +285,18 @@ def _images(run: Run) -> dict[str, str]:
     recipe = run.recipe
     folders = {f"IMAGE_{name.upper().replace('-', '_')}": recipe.folder.with_name(name) for name in recipe.images}
     if recipe.name in run.images or (recipe.folder / DOCKERFILE).exists():
-        folders["IMAGE"] = recipe.folder
+        folders[_IMAGE] = recipe.folder
     return {name: run.images.get(folder.name) or reference(run.environment, folder) for name, folder in folders.items()}
 
 
 def _meant_key(key: str, recipe: Recipe) -> str:
     keys = [*recipe.keys, *([PRESET] if recipe.presets else [])]
-    return meant(key, keys) if keys else "; it has none"
+    if not keys:
+        return "; it has none"
+    return meant(key, keys, instead=f"; `tpuenv render {recipe.name} --keys` lists them")
 
 
-def _unknown(text: str, names: Mapping[str, str]) -> Iterator[str]:
+def _unknown(text: str, names: Mapping[str, str], recipe: Recipe) -> Iterator[str]:
     """A message for each ${NAME} that does not exist, after the number of its line."""
     for match in _NAME.finditer(text):
         dollar, name = match.groups()
@@ -300,6 +305,9 @@ def _unknown(text: str, names: Mapping[str, str]) -> Iterator[str]:
             hint = f"; did you mean ${{{nearest[0]}}}?" if nearest else ";"
             shown = shortened(match[0], longest=60)
             line = text.count("\n", 0, match.start()) + 1
+            if name == _IMAGE:
+                yield f"{line}: {shown} needs a {DOCKERFILE} in {_shown(recipe, '')}, from which the image is built"
+                continue
             yield (
                 f"{line}: {shown} is not a name that is filled in{hint} there are {', '.join(sorted(names))}; "
                 f"write ${shown} where the manifest itself needs that text"

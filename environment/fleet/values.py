@@ -101,11 +101,16 @@ def block(text: str) -> str:
     raise ValueError("is not the name of a block; `gcloud compute reservations blocks list RESERVATION` shows them")
 
 
-def meant(typed: str, choices: Iterable[str]) -> str:
-    """The end of a message: the nearest of what could have been meant, or all of it."""
+def meant(typed: str, choices: Iterable[str], *, instead: str = "") -> str:
+    """The end of a message: the nearest of what could have been meant, or where nothing is near, the first of all.
+
+    `instead`: what it says where nothing is near and there are too many to list all.
+    """
     choices = tuple(choices)
     nearest = difflib.get_close_matches(typed.lower()[:64], choices, n=1, cutoff=0.6)
     if nearest:
         return f"; did you mean {quoted(nearest[0])}?"
+    if instead and len(choices) > _MOST_SHOWN:
+        return instead
     some = ", ".join(quoted(choice)[1:-1] for choice in choices[:_MOST_SHOWN])
     return f"; there are {some}{', ...' if len(choices) > _MOST_SHOWN else ''}"

@@ -252,13 +252,14 @@ def test_a_dockerfile_that_cannot_name_an_image_is_refused(tmp_path: Path) -> No
     recipe = new_recipe(tmp_path, "{}", "a: ${IMAGE}\n")
     (recipe.folder / "Dockerfile").write_text("FROM scratch\nADD a b\n")
     with pytest.raises(
-        BadManifest, match=r"^recipe serve: serve/Dockerfile:2: ADD unpacks archives and downloads; use COPY$"
+        BadManifest, match=r"^recipe serve: manifests/serve/Dockerfile:2: ADD unpacks archives and downloads; use COPY$"
     ):
         render(DEFAULT, [recipe])
 
 
 def test_a_recipe_without_a_dockerfile_has_no_image(tmp_path: Path) -> None:
-    with pytest.raises(BadManifest, match=r"serve/server\.yaml:1: \$\{IMAGE\} is not a name that is filled in"):
+    message = r"serve/server\.yaml:1: \$\{IMAGE\} needs a Dockerfile in manifests/serve, from which the image is built$"
+    with pytest.raises(BadManifest, match=message):
         rendered(run_of(new_recipe(tmp_path, "{}", "a: ${IMAGE}\n")))
 
 
@@ -305,6 +306,13 @@ def test_a_run_that_cannot_be_says_what_there_is() -> None:
         rendered(dataclasses.replace(run_of(recipe), group=None))
     with pytest.raises(BadManifest, match=r"^team tpu-training may not use pool group 'other'; it may use tpu$"):
         rendered(dataclasses.replace(run_of(recipe), group=other))
+
+
+def test_a_key_that_is_near_none_of_many_says_what_lists_them() -> None:
+    with pytest.raises(BadManifest, match=r"^lr: is not a key of recipe maxtext; `tpuenv render maxtext --keys` lists"):
+        rendered(run_of(recipe_named("maxtext"), settings={"lr": "3"}))
+    with pytest.raises(BadManifest, match=r"^learning_rat: is not a key .*; did you mean 'learning_rate'\?$"):
+        rendered(run_of(recipe_named("maxtext"), settings={"learning_rat": "3"}))
 
 
 def test_a_recipe_that_does_not_exist_is_refused_with_the_nearest() -> None:

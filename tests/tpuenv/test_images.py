@@ -140,7 +140,7 @@ def test_render_names_the_image_by_its_digest_where_the_registry_has_it(
     assert main(["render", "hello-tpu"]) == 0
     printed = capsys.readouterr()
     (tagged,) = re.findall(rf"{REGISTRY}/hello-tpu:[0-9a-f]{{12}}", printed.out)
-    assert printed.err.startswith("The image is named by its tag: ")
+    assert printed.err.startswith("note: the image is named by its tag, and ")
     assert tagged in printed.err
     push(cloud, tagged)
     assert main(["render", "hello-tpu"]) == 0

@@ -46,7 +46,7 @@ def test_the_manifest_of_a_run_is_printed_and_check_admits_it(
     (container,) = replicated["template"]["spec"]["template"]["spec"]["containers"]
     assert replicated["replicas"] == 2
     assert {"steps=3", "ici_data=4", "ici_model=4", "dcn_data=2"} <= {*container["args"]}
-    assert printed.err.startswith("The image is named by its tag: without a login for a Google Cloud project")
+    assert printed.err.startswith("note: the image is named by its tag, and the manifest can be used as it is once")
     (tmp_path / "job.yaml").write_text(printed.out)
     assert main(["check", str(tmp_path / "job.yaml")]) == 0
 
@@ -71,6 +71,20 @@ def test_the_keys_of_a_recipe_are_listed_with_their_defaults(
         assert re.search(rf"^  {key} .* \(required, such as {re.escape(example)}\)$", printed, re.MULTILINE)
     if recipe.name == "hello-tpu":
         assert re.search(r"^  max_restarts +1 +How often a run .* again \(to 100000\)$", printed, re.MULTILINE)
+
+
+def test_the_keys_are_listed_with_the_values_of_the_default_preset_their_choices_and_the_file_of_the_others(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["render", "maxtext", "--keys"]) == 0
+    printed = capsys.readouterr().out
+    assert "\nThe values are those of preset=llama3-8b, which is the default.\n" in printed
+    assert re.search(r"^  model_name +llama3-8b +A model", printed, re.MULTILINE)
+    assert re.search(r"^  dataset_type +synthetic +.*\(one of synthetic, grain, hf\)$", printed, re.MULTILINE)
+    assert re.search(
+        r"^  and the \d+ other keys of the program, in manifests/maxtext/keys\.txt$", printed, re.MULTILINE
+    )
+    assert printed.endswith("  (their values are checked when the program starts, and by `tpuenv fit maxtext`)\n")
 
 
 def test_a_file_is_written_whole_in_place_of_the_one_that_is_there(

@@ -19,6 +19,7 @@ from manifests.recipe import Recipe
 from manifests.render import BadManifest, Run, rendered
 from tpuenv.commands import options
 from tpuenv.commands.command import command
+from tpuenv.compilation.question import can_be_compiled
 from tpuenv.failure import Failed, WrongArgument
 from tpuenv.google import login
 from tpuenv.jobs.runs import known_recipe, run_of
@@ -92,37 +93,52 @@ def _images(run: Run) -> dict[str, str]:
             return pinned_images(run.environment, connect_without_quota_project(project_id), run.recipe)
         except Failed as failed:
             reason = str(failed)
-    print(f"The image is named by its tag: {reason}", file=sys.stderr)
+    print(
+        f"note: the image is named by its tag, and the manifest can be used as it is once the image is built: {reason}",
+        file=sys.stderr,
+    )
     return {}
 
 
 def _keys(recipe: Recipe) -> Iterator[str]:
-    """The keys with their defaults and what they do, and the presets."""
+    """The keys with the values that they have unless they are set, and what they do; and the presets."""
     yield f"{recipe.name}: {recipe.summary}"
+    chosen = recipe.presets.get(recipe.preset or "", {})
+    if chosen:
+        yield f"The values are those of preset={recipe.preset}, which is the default."
     parameters = {**recipe.parameters, **recipe.arguments}
-    rows = [(key, parameter.default or "", _help(parameter)) for key, parameter in parameters.items()]
+    rows = [(key, chosen.get(key, parameter.default or ""), _help(parameter)) for key, parameter in parameters.items()]
     for part, what in ((recipe.mesh.within_slice, "the devices of a slice"), (recipe.mesh.across_slices, "the slices")):
         for key in part.keys if part else ():
             rest = part is not None and key == part.rest
-            rows.append((key, "" if rest else "1", f"Mesh: {'what is left of ' if rest else 'a factor of '}{what}"))
+            rows.append(
+                (
+                    key,
+                    chosen.get(key, "" if rest else "1"),
+                    f"Mesh: {'what is left of ' if rest else 'a factor of '}{what}",
+                )
+            )
     widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
     for key, default, help_ in rows:
         yield f"  {key:{widths[0]}}  {default:{widths[1]}}  {help_}"
     for name, values in recipe.presets.items():
-        chosen = " (default)" if name == recipe.preset else ""
-        yield f"  preset={name}{chosen}: {', '.join(f'{key}={value}' for key, value in values.items())}"
+        default = " (default)" if name == recipe.preset else ""
+        yield f"  preset={name}{default}: {', '.join(f'{key}={value}' for key, value in values.items())}"
     if recipe.more_arguments:
-        yield f"  and {len(recipe.more_arguments)} keys that the program itself has"
+        file = Path(recipe.folder.parent.name, recipe.name, recipe.more_arguments_file)
+        sooner = f", and by `tpuenv fit {recipe.name}`" if can_be_compiled(recipe) else ""
+        yield f"  and the {len(recipe.more_arguments)} other keys of the program, in {file}"
+        yield f"  (their values are checked when the program starts{sooner})"
 
 
 def _help(parameter: Parameter) -> str:
-    said = f"{parameter.help}: {', '.join(parameter.choices)}" if parameter.choices else parameter.help
+    choices = [f"one of {', '.join(parameter.choices)}"] if parameter.choices else []
     bounds = [
         f"{word} {bound}" for word, bound in (("from", parameter.least), ("to", parameter.most)) if bound is not None
     ]
     required = [f"required, such as {parameter.example}"] if parameter.required else []
-    notes = "; ".join([*filter(None, [" ".join(bounds)]), *required])
-    return said + (f" ({notes})" if notes else "")
+    notes = "; ".join([*choices, *filter(None, [" ".join(bounds)]), *required])
+    return parameter.help + (f" ({notes})" if notes else "")
 
 
 def _write(file: Path, text: str) -> None:
