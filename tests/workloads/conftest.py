@@ -67,7 +67,7 @@ class Summary:
         """SIGTERM and SIGHUP end the run: the compiler raises SystemExit on them, which pytest counts as a failure."""
         error = call.excinfo.value if call.excinfo else None
         if isinstance(error, SystemExit) and error.code in _ENDED_BY_SIGNALS:
-            pytest.exit("ended by a signal", returncode=int(error.code))
+            pytest.exit("ended by a signal")  # with a returncode of its own there would be no summary
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         recipe = self._recipe_of.get(report.nodeid)
