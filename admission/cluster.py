@@ -147,13 +147,13 @@ class Cluster:
         return self.cluster_queues[queue].quotas.get(key, none)
 
     def used(self, queue: str, key: FlavorResource) -> Fraction:
-        return sum((each.usage.get(key, ZERO) for each in self.admitted if each.cluster_queue == queue), ZERO)
+        return sum((item.usage.get(key, ZERO) for item in self.admitted if item.cluster_queue == queue), ZERO)
 
     def members(self, queue: str) -> list[str]:
         """The ClusterQueues of the same cohort, itself included."""
         cohort = self.cluster_queues[queue].cohort
         return [
-            name for name, each in self.cluster_queues.items() if name == queue or (cohort and each.cohort == cohort)
+            name for name, item in self.cluster_queues.items() if name == queue or (cohort and item.cohort == cohort)
         ]
 
     def available(self, queue: str, key: FlavorResource) -> Fraction:
@@ -162,7 +162,7 @@ class Cluster:
         if not self.cluster_queues[queue].cohort:
             return max(ZERO, quota.nominal - used)
         shared = self._lendable(queue, key) - sum(
-            (max(ZERO, self.used(each, key) - self.quota(each, key).local) for each in self.members(queue)), ZERO
+            (max(ZERO, self.used(item, key) - self.quota(item, key).local) for item in self.members(queue)), ZERO
         )
         if quota.borrowing_limit is not None:
             in_cohort = quota.nominal - quota.local
@@ -186,7 +186,7 @@ class Cluster:
         return any(self.used(queue, key) > self.quota(queue, key).nominal for key in keys)
 
     def _lendable(self, queue: str, key: FlavorResource) -> Fraction:
-        quotas = (self.quota(each, key) for each in self.members(queue))
+        quotas = (self.quota(item, key) for item in self.members(queue))
         return sum((quota.nominal - quota.local for quota in quotas), ZERO)
 
 
@@ -194,8 +194,8 @@ def read_cluster(objects: Iterable[Mapping[str, Any]]) -> Cluster:
     """The cluster of these objects. Kinds that have no part in admission are ignored."""
     cluster = Cluster()
     admitted, nodes = [], []
-    for each in objects:
-        whole = Field(each)
+    for item in objects:
+        whole = Field(item)
         kind, name = whole.get("kind").text(), whole.get("metadata", "name").text()
         spec = whole.get("spec")
         if kind == "ResourceFlavor":
@@ -259,7 +259,7 @@ def _cluster_queue(name: str, spec: Field) -> ClusterQueue:
                     borrowing_limit=resource.get("borrowingLimit").quantity(),
                     lending_limit=resource.get("lendingLimit").quantity(),
                 )
-        resources = tuple(each.text() for each in group.get("coveredResources").items())
+        resources = tuple(item.text() for item in group.get("coveredResources").items())
         groups.append((resources, tuple(flavor.get("name").text() for flavor in flavors)))
     fungibility, preemption = spec.get("flavorFungibility"), spec.get("preemption")
     checks = spec.get("admissionChecksStrategy", "admissionChecks").items()
@@ -276,7 +276,7 @@ def _cluster_queue(name: str, spec: Field) -> ClusterQueue:
         within_cluster_queue=preemption.get("withinClusterQueue").text("Never"),
         reclaim_within_cohort=preemption.get("reclaimWithinCohort").text("Never"),
         admission_checks=tuple(
-            (check.get("name").text(), tuple(each.text() for each in check.get("onFlavors").items()))
+            (check.get("name").text(), tuple(item.text() for item in check.get("onFlavors").items()))
             for check in checks
         ),
     )
@@ -285,7 +285,7 @@ def _cluster_queue(name: str, spec: Field) -> ClusterQueue:
 def _admitted(name: str, whole: Field) -> Admitted | None:
     """The quota that a Kueue Workload holds: from `status.admission` until it is finished."""
     status = whole.get("status")
-    conditions = {each.get("type").text(): each for each in status.get("conditions").items()}
+    conditions = {item.get("type").text(): item for item in status.get("conditions").items()}
     finished = conditions.get("Finished")
     admission = status.get("admission")
     if admission.value is None or (finished and finished.get("status").text() == "True"):

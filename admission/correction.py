@@ -18,20 +18,20 @@ _TERMS = "nodeSelectorTerms"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def corrected(cluster: Cluster, queue: ClusterQueue, each: Placed) -> PodSet:
+def corrected(cluster: Cluster, queue: ClusterQueue, item: Placed) -> PodSet:
     """The pods themselves unless every flavor that they can have meant is kept from them by labels or a taint.
 
     A pool group of other teams stays: it may as well be added to this team's. Where the advice names several values,
     it is the flavor on whose nodes the pods have the fewest other mistakes.
     """
-    outcome = next((one for one in each.outcomes if TPU in one.resources), next(iter(each.outcomes), None))
-    attempts = meant(cluster, queue, each.pods, outcome) if outcome and not outcome.chosen else []
-    foreign = foreign_groups(cluster, queue, each.pods.node_selector.get(POOL_GROUP_LABEL, ""))
+    outcome = next((one for one in item.outcomes if TPU in one.resources), next(iter(item.outcomes), None))
+    attempts = meant(cluster, queue, item.pods, outcome) if outcome and not outcome.chosen else []
+    foreign = foreign_groups(cluster, queue, item.pods.node_selector.get(POOL_GROUP_LABEL, ""))
     if foreign or not attempts or any(attempt.matches for attempt in attempts):
-        return each.pods
-    nearest, alike = nearest_misses(cluster, each.pods, attempts)
+        return item.pods
+    nearest, alike = nearest_misses(cluster, item.pods, attempts)
     ways = [
-        (flavor, _with_labels_of(each.pods, flavor, nearest.mismatches))
+        (flavor, _with_labels_of(item.pods, flavor, nearest.mismatches))
         for attempt in [nearest, *alike]
         if {*attempt.mismatches} <= {*nearest.mismatches}
         for flavor in [cluster.flavors[attempt.flavor]]
@@ -57,5 +57,5 @@ def _with_labels_of(pods: PodSet, flavor: Flavor, keys: Iterable[str]) -> PodSet
 
 def _without(term: Field, keys: set[str]) -> dict[str, Any]:
     """The term without what it asks of these labels."""
-    kept = [each.value for each in term.get("matchExpressions").items() if each.get("key").text() not in keys]
+    kept = [item.value for item in term.get("matchExpressions").items() if item.get("key").text() not in keys]
     return {**term.mapping(), "matchExpressions": kept}

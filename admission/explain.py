@@ -51,13 +51,13 @@ def explain(objects: Iterable[Mapping[str, Any]], manifest: object, *, namespace
     ]
     misnamed = any(reason.code == "bad-queue-name" for reason in wrong)
     if misnamed:
-        way = replace(way, reasons=tuple(each for each in way.reasons if each.code != "unknown-queue"))
+        way = replace(way, reasons=tuple(item for item in way.reasons if item.code != "unknown-queue"))
     if way.cluster_queue is None:
         return _unplaced(workload, [*way.reasons, *wrong])
     placed = _placed(cluster, workload, way, way.cluster_queue, priority, wrong)
     if not way.assumed:
         return placed
-    return _unplaced(workload, [each for each in placed.reasons if each in wrong or each.verdict != Verdict.WAITS])
+    return _unplaced(workload, [item for item in placed.reasons if item in wrong or item.verdict != Verdict.WAITS])
 
 
 def _unplaced(workload: Workload, reasons: list[Reason]) -> Explanation:
@@ -99,13 +99,13 @@ def _placed(
     placement, partial = _placement(cluster, queue, workload, priority)
     reasons = [*way.reasons, *wrong, *slices.exclusive_cpu_pods(workload)]
     notes = [*way.notes, *_priority_notes(cluster, workload), *partial]
-    for each in placement.placed:
-        reasons += _pod_set_reasons(cluster, queue, each)
-        notes += _pod_set_notes(cluster, queue, each)
+    for item in placement.placed:
+        reasons += _pod_set_reasons(cluster, queue, item)
+        notes += _pod_set_notes(cluster, queue, item)
     reasons += _once_corrected(cluster, queue, placement, priority, reasons)
-    plans = [_plan(cluster, each) for each in placement.placed]
+    plans = [_plan(cluster, item) for item in placement.placed]
     notes += cpu_pool_notes(cluster, workload, plans)
-    stopped = [each.name for each in placement.stopped]
+    stopped = [item.name for item in placement.stopped]
     if _worst(reasons).badness <= Verdict.WAITS.badness:
         reasons += _preemption_reasons(stopped=stopped, contested=placement.contested)
         reasons += _checks(queue, plans)
@@ -139,17 +139,17 @@ def _placement(
     return some, (f"{MIN_PARALLELISM_ANNOTATION} is {fewest}: Kueue starts {count} of its {asked.count} pods",)
 
 
-def _pod_set_reasons(cluster: Cluster, queue: ClusterQueue, each: Placed) -> Iterator[Reason]:
-    pods = each.pods
-    yield from _uncovered(queue, pods, each.uncovered)
+def _pod_set_reasons(cluster: Cluster, queue: ClusterQueue, item: Placed) -> Iterator[Reason]:
+    pods = item.pods
+    yield from _uncovered(queue, pods, item.uncovered)
     yield from slices.without_chips(pods)
     yield from topology_reasons(cluster, queue, pods)
     foreign = foreign_groups(cluster, queue, pods.node_selector.get(POOL_GROUP_LABEL, ""))
     if foreign:
         yield foreign
     if not foreign:
-        yield from _why_no_flavors(cluster, queue, each)
-    flavor = cluster.flavors.get(_flavor_to_judge(cluster, queue, each))
+        yield from _why_no_flavors(cluster, queue, item)
+    flavor = cluster.flavors.get(_flavor_to_judge(cluster, queue, item))
     if flavor:
         yield from slices.problems(pods, flavor, alternatives(cluster, queue, pods, flavor))
         yield from label_reasons(cluster, queue, pods, flavor)
@@ -159,21 +159,21 @@ def _once_corrected(
     cluster: Cluster, queue: ClusterQueue, placement: Placement, priority: int, known: list[Reason]
 ) -> list[Reason]:
     """What a wrong node label hides: the mistakes that are left once it is as the reasons advise."""
-    pods = [corrected(cluster, queue, each) for each in placement.placed]
-    if all(one is each.pods for one, each in zip(pods, placement.placed, strict=True)):
+    pods = [corrected(cluster, queue, item) for item in placement.placed]
+    if all(one is item.pods for one, item in zip(pods, placement.placed, strict=True)):
         return []
     said = {(reason.code, reason.where) for reason in known}
     again = place(cluster, queue, pods, priority=priority).placed
-    reasons = [reason for each in again for reason in _pod_set_reasons(cluster, queue, each)]
-    return [each for each in reasons if each.verdict != Verdict.WAITS and (each.code, each.where) not in said]
+    reasons = [reason for item in again for reason in _pod_set_reasons(cluster, queue, item)]
+    return [item for item in reasons if item.verdict != Verdict.WAITS and (item.code, item.where) not in said]
 
 
-def _pod_set_notes(cluster: Cluster, queue: ClusterQueue, each: Placed) -> Iterator[str]:
-    flavor = cluster.flavors.get(_flavor_to_judge(cluster, queue, each))
+def _pod_set_notes(cluster: Cluster, queue: ClusterQueue, item: Placed) -> Iterator[str]:
+    flavor = cluster.flavors.get(_flavor_to_judge(cluster, queue, item))
     if flavor:
-        yield from slices.notes(each.pods, flavor)
-        yield from label_notes(cluster, each.pods, flavor)
-    yield from _notes(each.pods)
+        yield from slices.notes(item.pods, flavor)
+        yield from label_notes(cluster, item.pods, flavor)
+    yield from _notes(item.pods)
 
 
 def _borrows(cluster: Cluster, queue: ClusterQueue, given: Amounts) -> Amounts:
@@ -191,22 +191,22 @@ def _uncovered(queue: ClusterQueue, pods: PodSet, resources: Iterable[str]) -> I
         )
 
 
-def _why_no_flavors(cluster: Cluster, queue: ClusterQueue, each: Placed) -> Iterator[Reason]:
+def _why_no_flavors(cluster: Cluster, queue: ClusterQueue, item: Placed) -> Iterator[Reason]:
     """Of each resource group; where a slice is waited for, nothing of the cores that come with it."""
-    without_chips = any(TPU in outcome.resources and not outcome.chosen for outcome in each.outcomes)
-    for outcome in each.outcomes:
-        for reason in why_no_flavor(cluster, queue, each.pods, outcome):
+    without_chips = any(TPU in outcome.resources and not outcome.chosen for outcome in item.outcomes)
+    for outcome in item.outcomes:
+        for reason in why_no_flavor(cluster, queue, item.pods, outcome):
             if TPU in outcome.resources or not without_chips or reason.verdict != Verdict.WAITS:
                 yield reason
 
 
-def _flavor_to_judge(cluster: Cluster, queue: ClusterQueue, each: Placed) -> str:
+def _flavor_to_judge(cluster: Cluster, queue: ClusterQueue, item: Placed) -> str:
     """The flavor whose nodes the pods must suit: the chosen one, or the first that could ever have their resources.
 
     Of pods with chips it is the flavor of these: that of their cores says nothing of nodes.
     """
-    first = next(iter(each.outcomes), None)
-    outcome: GroupOutcome | None = next((one for one in each.outcomes if TPU in one.resources), first)
+    first = next(iter(item.outcomes), None)
+    outcome: GroupOutcome | None = next((one for one in item.outcomes if TPU in one.resources), first)
     if outcome is None:
         return ""
     if outcome.chosen:
@@ -219,9 +219,9 @@ def _flavor_to_judge(cluster: Cluster, queue: ClusterQueue, each: Placed) -> str
     return ""
 
 
-def _plan(cluster: Cluster, each: Placed) -> PodSetPlan:
-    pods, requests = each.pods, each.pods.total()
-    flavors = {resource: flavor for flavor, resource in usage_of(each.outcomes, requests)}
+def _plan(cluster: Cluster, item: Placed) -> PodSetPlan:
+    pods, requests = item.pods, item.pods.total()
+    flavors = {resource: flavor for flavor, resource in usage_of(item.outcomes, requests)}
     flavor = cluster.flavors.get(flavors.get(TPU, ""))
     shape = flavor.shape if flavor and requests.get(TPU) else None
     return PodSetPlan(

@@ -95,12 +95,12 @@ class Explanation:
             "clusterQueue": self.cluster_queue,
             "podSetAssignments": [
                 {
-                    "name": each.name,
-                    "count": each.count,
-                    "flavors": dict(each.flavors),
-                    "resourceUsage": {name: exact(each.requests[name]) for name in each.flavors},
+                    "name": item.name,
+                    "count": item.count,
+                    "flavors": dict(item.flavors),
+                    "resourceUsage": {name: exact(item.requests[name]) for name in item.flavors},
                 }
-                for each in self.pod_sets
+                for item in self.pod_sets
             ],
         }
 
@@ -109,7 +109,7 @@ class Explanation:
         lines = (
             f"{self.workload}: {_HEADLINES[self.verdict]}",
             *self._queue_lines(),
-            *(f"  {line}" for line in _table([_row(each, self.verdict) for each in self.pod_sets])),
+            *(f"  {line}" for line in _table([_row(item, self.verdict) for item in self.pod_sets])),
             *(f"  {line}" for line in _borrowing(self.borrows)),
             *(line for reason in self.reasons for line in _reason_lines(reason)),
             *(f"  note: {note}" for note in self.notes),

@@ -72,17 +72,17 @@ class RuleBook:
         kinds: Iterable[str] = KINDS,
         later: str | None = None,
         *,
-        each: Callable[[Workload], Iterable[Any]] | None = None,
+        parts: Callable[[Workload], Iterable[Any]] | None = None,
     ) -> Callable[[PartCheck], PartCheck]:
         """Adds the function below as a rule; `function` is the one in the source that says so.
 
-        `each` gives the parts of a workload that the function below is called with, one by one; without it that is the
-        workload itself.
+        `parts` gives the parts of a workload that the function below is called with, one by one; without it, it is
+        called with the workload itself.
         """
 
         def add(check: PartCheck) -> PartCheck:
             def check_parts(workload: Workload) -> Iterator[Finding]:
-                for part in each(workload) if each else (workload,):
+                for part in parts(workload) if parts else (workload,):
                     yield from check(part)
 
             self.rules.append(

@@ -21,8 +21,8 @@ def why_no_flavor(cluster: Cluster, queue: ClusterQueue, pods: PodSet, outcome: 
     if outcome.chosen:
         return
     attempts = meant(cluster, queue, pods, outcome)
-    waiting = [each for each in attempts if not each.never]
-    matching = [each for each in attempts if each.matches]
+    waiting = [item for item in attempts if not item.never]
+    matching = [item for item in attempts if item.matches]
     if waiting:
         yield from (_in_use(cluster, queue, pods, attempt) for attempt in waiting[:1])
     elif matching:
@@ -42,7 +42,7 @@ def why_no_flavor(cluster: Cluster, queue: ClusterQueue, pods: PodSet, outcome: 
 def meant(cluster: Cluster, queue: ClusterQueue, pods: PodSet, outcome: GroupOutcome) -> list[Attempt]:
     """TPU pods mean flavors that have chips at all, other pods the flavors without."""
     wants_chips = bool(pods.requests.get(TPU)) and TPU in outcome.resources
-    return [each for each in outcome.attempts if (cluster.potential(queue.name, (each.flavor, TPU)) > 0) == wants_chips]
+    return [item for item in outcome.attempts if (cluster.potential(queue.name, (item.flavor, TPU)) > 0) == wants_chips]
 
 
 def nearest_misses(cluster: Cluster, pods: PodSet, attempts: list[Attempt]) -> tuple[Attempt, list[Attempt]]:
@@ -57,13 +57,13 @@ def nearest_misses(cluster: Cluster, pods: PodSet, attempts: list[Attempt]) -> t
         )
 
     nearest = min(attempts, key=distance)
-    return nearest, [each for each in attempts if distance(each)[0] == distance(nearest)[0]]
+    return nearest, [item for item in attempts if distance(item)[0] == distance(nearest)[0]]
 
 
 def _no_match(cluster: Cluster, pods: PodSet, attempts: list[Attempt]) -> Iterator[Reason]:
     nearest, alike = nearest_misses(cluster, pods, attempts)
     for key in dict.fromkeys(nearest.mismatches):
-        offered = sorted({cluster.flavors[each.flavor].labels.get(key, "") for each in alike})
+        offered = sorted({cluster.flavors[item.flavor].labels.get(key, "") for item in alike})
         asked = pods.node_selector.get(key)
         yield never(
             _CODES.get(key, "wrong-node-label"),
@@ -94,10 +94,10 @@ def _too_big(cluster: Cluster, queue: ClusterQueue, pods: PodSet, matching: list
     """More than there will ever be. With several flavors, the one that comes nearest."""
 
     def excess(attempt: Attempt) -> float:
-        return max(float(each.asked / each.has) if each.has else float("inf") for each in attempt.shortages)
+        return max(float(item.asked / item.has) if item.has else float("inf") for item in attempt.shortages)
 
     nearest = min(matching, key=excess)
-    for shortage in sorted(nearest.shortages, key=lambda each: each.resource != TPU):
+    for shortage in sorted(nearest.shortages, key=lambda item: item.resource != TPU):
         if shortage.ever:
             yield _beyond(cluster, queue, pods, nearest, shortage)
 
@@ -116,7 +116,7 @@ def _beyond(cluster: Cluster, queue: ClusterQueue, pods: PodSet, attempt: Attemp
 
 
 def _in_use(cluster: Cluster, queue: ClusterQueue, pods: PodSet, attempt: Attempt) -> Reason:
-    shortage = next((each for each in attempt.shortages if each.resource == TPU), attempt.shortages[0])
+    shortage = next((item for item in attempt.shortages if item.resource == TPU), attempt.shortages[0])
     nominal = cluster.quota(queue.name, (attempt.flavor, shortage.resource)).nominal
     requested, own, free = _in_slices(cluster, attempt, shortage, nominal, shortage.has)
     return waits(

@@ -61,8 +61,8 @@ def devices_text(slice_: Slice) -> str:
     chips = counted(slice_.chips, "chip")
     if devices_per_chip(slice_) == 1:
         return f"the {chips} of a {slice_.tpu_type} slice"
-    each = devices_per_chip(slice_)
-    return f"the {devices(slice_)} devices of a {slice_.tpu_type} slice ({chips}, {each} devices a chip)"
+    per_chip = devices_per_chip(slice_)
+    return f"the {devices(slice_)} devices of a {slice_.tpu_type} slice ({chips}, {per_chip} devices a chip)"
 
 
 def factors(part: MeshPart, given: Mapping[str, str], total: int, what: str) -> dict[str, int]:

@@ -28,7 +28,7 @@ def _containers(workload: Workload) -> Iterator[Field]:
             yield from pods.spec.get(key).items()
 
 
-@BOOK.rule("no-containers", "validateContainers", ("Job", "JobSet"), each=templates)
+@BOOK.rule("no-containers", "validateContainers", ("Job", "JobSet"), parts=templates)
 def _no_containers(pods: PodSet) -> Iterator[Finding]:
     if pods.spec.get("containers").value == []:
         yield pods.spec.get("containers").path, "is empty", "add a container"
@@ -45,22 +45,22 @@ def _no_pod_spec(workload: Workload) -> Iterator[Finding]:
             yield job.get("template", "spec", "template").path, "is missing", "describe the pods"
 
 
-@BOOK.rule("no-image", "validateContainerCommon", each=_containers)
+@BOOK.rule("no-image", "validateContainerCommon", parts=_containers)
 def _no_image(container: Field) -> Iterator[Finding]:
     if not container.get("image").text():
         yield container.get("image").path, "is missing", "name the image to run"
 
 
-@BOOK.rule("bad-name", "validateContainerCommon", each=_containers)
+@BOOK.rule("bad-name", "validateContainerCommon", parts=_containers)
 def _bad_name(container: Field) -> Iterator[Finding]:
     name = container.get("name")
     if name.value is not None and not is_label(name.text()):
         yield name.path, f"{brief(name.text())} cannot name a container", LABEL_FIX
 
 
-@BOOK.rule("same-name", "validateInitContainers", each=templates)
+@BOOK.rule("same-name", "validateInitContainers", parts=templates)
 def _same_name(pods: PodSet) -> Iterator[Finding]:
-    names = {each.get("name").text() for each in pods.spec.get("containers").items()}
+    names = {item.get("name").text() for item in pods.spec.get("containers").items()}
     for container in pods.spec.get("initContainers").items():
         name = container.get("name")
         if name.text() in names and name.text():
@@ -70,9 +70,9 @@ def _same_name(pods: PodSet) -> Iterator[Finding]:
 @BOOK.rule("unknown-volume", "ValidateVolumeMounts")
 def _mounts(workload: Workload) -> Iterator[Finding]:
     for pods in templates(workload):
-        volumes = {each.get("name").text() for each in pods.spec.get("volumes").items()} | _claimed(workload)
+        volumes = {item.get("name").text() for item in pods.spec.get("volumes").items()} | _claimed(workload)
         there = ", ".join(sorted(volumes)) or "none"
-        for container in (each for key in _CONTAINERS for each in pods.spec.get(key).items()):
+        for container in (item for key in _CONTAINERS for item in pods.spec.get(key).items()):
             for mount in [*container.get("volumeMounts").items(), *container.get("volumeDevices").items()]:
                 name = mount.get("name")
                 if name.text() and name.text() not in volumes:
@@ -87,7 +87,7 @@ def _claimed(workload: Workload) -> set[str]:
     return {claim.get("metadata", "name").text() for claim in claims}
 
 
-@BOOK.rule("bad-environment", "ValidateEnv, validateEnvVarValueFrom, ValidateEnvFrom", each=_containers)
+@BOOK.rule("bad-environment", "ValidateEnv, validateEnvVarValueFrom, ValidateEnvFrom", parts=_containers)
 def _environment(container: Field) -> Iterator[Finding]:
     for variable in container.get("env").items():
         name, source = variable.get("name"), variable.get("valueFrom")
@@ -104,7 +104,7 @@ def _environment(container: Field) -> Iterator[Finding]:
             yield source.path, f"has {len(sources)} sources", "name a configMapRef or a secretRef"
 
 
-@BOOK.rule("bad-port", "validateContainerPorts", each=_containers)
+@BOOK.rule("bad-port", "validateContainerPorts", parts=_containers)
 def _ports(container: Field) -> Iterator[Finding]:
     names: set[str] = set()
     for port in container.get("ports").items():
@@ -122,7 +122,7 @@ def _ports(container: Field) -> Iterator[Finding]:
         names.add(name.text())
 
 
-@BOOK.rule("bad-container-setting", "validateContainerCommon", each=_containers)
+@BOOK.rule("bad-container-setting", "validateContainerCommon", parts=_containers)
 def _settings(container: Field) -> Iterator[Finding]:
     security = container.get("securityContext")
     yield from one_of(container.get("imagePullPolicy"), "policy", ("Always", "Never", "IfNotPresent"))
@@ -132,7 +132,7 @@ def _settings(container: Field) -> Iterator[Finding]:
         yield escalates.path, "a privileged container can always gain privileges", "remove it"
 
 
-@BOOK.rule("bad-probe", "validateProbe, validateHandler, validateInitContainers", each=_containers)
+@BOOK.rule("bad-probe", "validateProbe, validateHandler, validateInitContainers", parts=_containers)
 def _probes(container: Field) -> Iterator[Finding]:
     sidecar = container.get("restartPolicy").text() == "Always"
     for key in (*_PROBES, "lifecycle"):
@@ -160,17 +160,17 @@ def _handler(holder: Field) -> Iterator[Finding]:
         yield holder.path, what, "keep one" if handlers else "say what is done, such as exec"
 
 
-@BOOK.rule("unknown-claim", "validateResourceRequirements", each=templates)
+@BOOK.rule("unknown-claim", "validateResourceRequirements", parts=templates)
 def _claims(pods: PodSet) -> Iterator[Finding]:
     there = {claim.get("name").text() for claim in pods.spec.get("resourceClaims").items()}
-    for container in (each for key in _CONTAINERS for each in pods.spec.get(key).items()):
+    for container in (item for key in _CONTAINERS for item in pods.spec.get(key).items()):
         for claim in container.get("resources", "claims").items():
             if claim.get("name").text() not in there:
                 what = f"the pod has no resource claim '{claim.get('name').text()}'"
                 yield claim.path, what, "add it to the pod's resourceClaims"
 
 
-@BOOK.rule("bad-resource", "ValidateContainerResourceRequirements", each=_containers)
+@BOOK.rule("bad-resource", "ValidateContainerResourceRequirements", parts=_containers)
 def _resources(container: Field) -> Iterator[Finding]:
     """Whole numbers of what is no standard resource, under a name with a domain."""
     for holder in (container.get("resources", key) for key in ("requests", "limits")):
@@ -186,7 +186,7 @@ def _resources(container: Field) -> Iterator[Finding]:
                 yield place, f"{brief(holder.mapping()[name])} is no whole number", "write one"
 
 
-@BOOK.rule("chips-limit", "ValidateContainerResourceRequirements", each=_containers)
+@BOOK.rule("chips-limit", "ValidateContainerResourceRequirements", parts=_containers)
 def _chips_limit(container: Field) -> Iterator[Finding]:
     requests, limits = (container.get("resources", key).quantities() for key in ("requests", "limits"))
     for name, requested in requests.items():
@@ -202,7 +202,7 @@ def _chips_limit(container: Field) -> Iterator[Finding]:
             )
 
 
-@BOOK.rule("request-over-limit", "ValidateContainerResourceRequirements", each=_containers)
+@BOOK.rule("request-over-limit", "ValidateContainerResourceRequirements", parts=_containers)
 def _over_limit(container: Field) -> Iterator[Finding]:
     requests, limits = (container.get("resources", key).quantities() for key in ("requests", "limits"))
     for name, requested in requests.items():

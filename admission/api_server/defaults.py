@@ -47,5 +47,5 @@ def _inner(holder: dict[str, Any], *keys: str) -> dict[str, Any]:
 
 def _mappings(items: object) -> Iterator[dict[str, Any]]:
     """The mappings of a list. What is none keeps its place."""
-    for each in items if isinstance(items, list) else []:
-        yield each if isinstance(each, dict) else {}
+    for item in items if isinstance(items, list) else []:
+        yield item if isinstance(item, dict) else {}

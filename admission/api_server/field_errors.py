@@ -88,10 +88,10 @@ class _Walk:
             self._wrong(path, value, "a mapping")
             return None
         values = {
-            str(key): self._value(_given(each, each_is), each_is, path=f"{path}.{key}", above=above)
-            for key, each in value.items()
+            str(key): self._value(_given(item, each_is), each_is, path=f"{path}.{key}", above=above)
+            for key, item in value.items()
         }
-        return {key: each for key, each in values.items() if each is not None}
+        return {key: item for key, item in values.items() if item is not None}
 
     def _list(self, value: object, kind: FieldType, *, path: str, above: tuple[str, ...]) -> list[Any] | None:
         if not isinstance(value, list):
@@ -99,21 +99,21 @@ class _Walk:
             return None
         each_is = of_many(kind)
         items = [
-            self._value(_given(each, each_is), each_is, path=f"{path}[{index}]", above=above)
-            for index, each in enumerate(value)
+            self._value(_given(item, each_is), each_is, path=f"{path}[{index}]", above=above)
+            for index, item in enumerate(value)
         ]
         if kind.range and not kind.range.holds(len(value)):
             self._refuse("out-of-range", path, f"has {len(value)} items", f"have {kind.range}")
         self._differ(items, kind, path)
-        return [each for each in items if each is not None]
+        return [item for item in items if item is not None]
 
     def _differ(self, items: list[Any], kind: FieldType, path: str) -> None:
         if not kind.keys or (self.kind == "Job" and path.rpartition(".")[2] in _REPEATABLE_IN_A_JOB):
             return
         seen = set()
-        for index, each in enumerate(items):
-            if isinstance(each, dict):
-                name = tuple(each.get(key, "TCP" if key == "protocol" else "") for key in kind.keys)
+        for index, item in enumerate(items):
+            if isinstance(item, dict):
+                name = tuple(item.get(key, "TCP" if key == "protocol" else "") for key in kind.keys)
                 if name in seen and (all(name) or self.kind != "Job"):
                     shown = ", ".join(map(str, name))
                     code, place = "same-name", f"{path}[{index}].{kind.keys[0]}"

@@ -86,13 +86,13 @@ def of_many(kind: FieldType) -> FieldType:
 def meant_by(key: str, type_: str, above: tuple[str, ...]) -> tuple[str, str]:
     """The field of this type that was meant, empty if none is near, and what to do."""
     fields = types()[type_].fields
-    same = [each for each in fields if each.lower() == key.lower()]
+    same = [item for item in fields if item.lower() == key.lower()]
     nearest = same or difflib.get_close_matches(key[:64], fields, n=1, cutoff=0.7)
     if nearest:
         return nearest[0], f"did you mean {nearest[0]}?"
     if below := _below(key, type_):
         return "", f"it belongs in {below}"
-    if any(key in types()[each].fields for each in above):
+    if any(key in types()[item].fields for item in above):
         return "", "it belongs further out: check the indentation"
     return "", "remove it"
 
@@ -103,11 +103,11 @@ def _below(key: str, type_: str) -> str:
     for _ in range(_DEEPEST_HINT):
         level = [
             (f"{path}.{name}".lstrip("."), kind.inner)
-            for path, each in level
-            for name, kind in types()[each].fields.items()
+            for path, item in level
+            for name, kind in types()[item].fields.items()
             if kind.shape in (":", "[") and kind.inner in types()
         ]
-        for path, each in level:
-            if key in types()[each].fields:
+        for path, item in level:
+            if key in types()[item].fields:
                 return path
     return ""

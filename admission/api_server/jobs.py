@@ -29,18 +29,18 @@ def _indexed(spec: Field) -> bool:
     return spec.get("completionMode").text() == "Indexed"
 
 
-@BOOK.rule("bad-manager", "validateJobSpec", _JOBS, each=_specs)
+@BOOK.rule("bad-manager", "validateJobSpec", _JOBS, parts=_specs)
 def _managed_by(spec: Field) -> Iterator[Finding]:
     yield from bad_manager(spec.get("managedBy"))
 
 
-@BOOK.rule("completion-mode", "validateJobSpec", _JOBS, each=_specs)
+@BOOK.rule("completion-mode", "validateJobSpec", _JOBS, parts=_specs)
 def _completion_mode(spec: Field) -> Iterator[Finding]:
     mode = spec.get("completionMode")
     yield from one_of(mode, "mode", ("Indexed", "NonIndexed"))
 
 
-@BOOK.rule("no-completions", "validateJobSpec", _JOBS, each=_specs)
+@BOOK.rule("no-completions", "validateJobSpec", _JOBS, parts=_specs)
 def _completions(spec: Field) -> Iterator[Finding]:
     """Where neither is set, the API server sets both to 1 before it validates (SetDefaults_Job)."""
     parallelism = spec.get("parallelism")
@@ -49,7 +49,7 @@ def _completions(spec: Field) -> Iterator[Finding]:
         yield spec.get("completions").path, what, f"set completions: {parallelism.integer(1)}"
 
 
-@BOOK.rule("too-many-indexes", "validateJobSpec", _JOBS, each=_specs)
+@BOOK.rule("too-many-indexes", "validateJobSpec", _JOBS, parts=_specs)
 def _indexes(spec: Field) -> Iterator[Finding]:
     if _indexed(spec):
         parallelism, failed = spec.get("parallelism"), spec.get("maxFailedIndexes")
@@ -66,17 +66,17 @@ def _indexes(spec: Field) -> Iterator[Finding]:
             yield failed.path, f"{failed.value} is more than the {completions.value} completions", "lower it"
 
 
-@BOOK.rule("per-index", "validateJobSpec", _JOBS, each=_specs)
+@BOOK.rule("per-index", "validateJobSpec", _JOBS, parts=_specs)
 def _per_index(spec: Field) -> Iterator[Finding]:
     limit, failed = spec.get("backoffLimitPerIndex"), spec.get("maxFailedIndexes")
-    for each in (limit, failed):
-        if each.value is not None and not _indexed(spec):
-            yield each.path, "is for Indexed Jobs", "set completionMode: Indexed, or remove it"
+    for item in (limit, failed):
+        if item.value is not None and not _indexed(spec):
+            yield item.path, "is for Indexed Jobs", "set completionMode: Indexed, or remove it"
     if failed.value is not None and limit.value is None:
         yield failed.path, "needs backoffLimitPerIndex beside it", "set that too"
 
 
-@BOOK.rule("replacement-policy", "validatePodReplacementPolicy", _JOBS, each=_specs)
+@BOOK.rule("replacement-policy", "validatePodReplacementPolicy", _JOBS, parts=_specs)
 def _replacement(spec: Field) -> Iterator[Finding]:
     policy = spec.get("podReplacementPolicy")
     known = ("Failed",) if spec.get("podFailurePolicy").value is not None else ("Failed", "TerminatingOrFailed")
@@ -84,20 +84,20 @@ def _replacement(spec: Field) -> Iterator[Finding]:
         yield policy.path, f"{brief(policy.text())} is not possible here", f"use {' or '.join(known)}"
 
 
-@BOOK.rule("pod-failure-restarts", "validateJobSpec", _JOBS, each=_specs)
+@BOOK.rule("pod-failure-restarts", "validateJobSpec", _JOBS, parts=_specs)
 def _failure_restarts(spec: Field) -> Iterator[Finding]:
     restarts = spec.get("template", "spec", "restartPolicy")
     if spec.get("podFailurePolicy").value is not None and restarts.text() == "OnFailure":
         yield restarts.path, "is OnFailure; with a podFailurePolicy it must be Never", "set it to Never"
 
 
-@BOOK.rule("pod-failure-policy", "validatePodFailurePolicyRule", _JOBS, each=_specs)
+@BOOK.rule("pod-failure-policy", "validatePodFailurePolicyRule", _JOBS, parts=_specs)
 def _failure_policy(spec: Field) -> Iterator[Finding]:
     rules = spec.get("podFailurePolicy", "rules")
     if len(rules.items()) > _MOST_RULES:
         yield rules.path, f"has {len(rules.items())} rules; {_MOST_RULES} are allowed", "merge some"
     pod = spec.get("template", "spec")
-    names = [each.get("name").text() for key in ("containers", "initContainers") for each in pod.get(key).items()]
+    names = [item.get("name").text() for key in ("containers", "initContainers") for item in pod.get(key).items()]
     for rule in rules.items():
         yield from _failure_rule(spec, rule)
         yield from _exit_codes(rule.get("onExitCodes"), names)
@@ -124,7 +124,7 @@ def _exit_codes(codes: Field, names: list[str]) -> Iterator[Finding]:
     if codes.value is None:
         return
     operator, name, values = codes.get("operator"), codes.get("containerName"), codes.get("values")
-    numbers = [each.number(0) for each in values.items()]
+    numbers = [item.number(0) for item in values.items()]
     yield from one_of(operator, "operator", ("In", "NotIn"))
     if name.value is not None and name.text() not in names:
         yield name.path, f"there is no container '{name.text()}'", f"there are {', '.join(names)}"
@@ -136,7 +136,7 @@ def _exit_codes(codes: Field, names: list[str]) -> Iterator[Finding]:
         yield values.path, "are not in order, each once", f"write {sorted(set(numbers))}"
 
 
-@BOOK.rule("job-success-policy", "validateSuccessPolicy", _JOBS, each=_specs)
+@BOOK.rule("job-success-policy", "validateSuccessPolicy", _JOBS, parts=_specs)
 def _success_policy(spec: Field) -> Iterator[Finding]:
     policy, completions = spec.get("successPolicy"), spec.get("completions")
     rules = policy.get("rules")
@@ -182,7 +182,7 @@ def _indexes_of(text: str, completions: int) -> int | None:
     return total
 
 
-@BOOK.rule("own-selector", "validateGeneratedSelector, ValidateJobSpec", _JOBS, each=_specs)
+@BOOK.rule("own-selector", "validateGeneratedSelector, ValidateJobSpec", _JOBS, parts=_specs)
 def _selector(spec: Field) -> Iterator[Finding]:
     selector = spec.get("selector")
     if any(selector.mapping().values()) and not spec.get("manualSelector").flag():

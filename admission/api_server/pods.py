@@ -50,13 +50,13 @@ def _restart_policy(workload: Workload) -> Iterator[Finding]:
             yield policy.path, f"{says}; there are {', '.join(allowed)}", f"set it to {allowed[0]}"
 
 
-@BOOK.rule("bad-label", "ValidatePodTemplateSpec", each=templates)
+@BOOK.rule("bad-label", "ValidatePodTemplateSpec", parts=templates)
 def _labels(pods: PodSet) -> Iterator[Finding]:
     yield from bad_labels(pods.template.get("metadata", "labels"))
     yield from bad_annotations(pods.template.get("metadata", "annotations"))
 
 
-@BOOK.rule("bad-node-selector", "ValidatePodSpec", each=templates)
+@BOOK.rule("bad-node-selector", "ValidatePodSpec", parts=templates)
 def _node_selector(pods: PodSet) -> Iterator[Finding]:
     yield from bad_labels(pods.spec.get("nodeSelector"))
 
@@ -64,7 +64,7 @@ def _node_selector(pods: PodSet) -> Iterator[Finding]:
 @BOOK.rule(
     "bad-affinity",
     "ValidateNodeSelectorRequirement, validatePodAffinityTerm, validateWeightedPodAffinityTerms",
-    each=templates,
+    parts=templates,
 )
 def _affinity(pods: PodSet) -> Iterator[Finding]:
     affinity = pods.spec.get("affinity")
@@ -74,11 +74,11 @@ def _affinity(pods: PodSet) -> Iterator[Finding]:
     if terms.value == []:
         yield terms.path, "is empty", "add a term"
     preferred = nodes.get("preferredDuringSchedulingIgnoredDuringExecution").items()
-    for term in [*terms.items(), *(each.get("preference") for each in preferred)]:
+    for term in [*terms.items(), *(item.get("preference") for item in preferred)]:
         for expression in term.get("matchExpressions").items():
             yield from _expression(expression)
-    for each in preferred:
-        yield from _weight(each.get("weight"))
+    for item in preferred:
+        yield from _weight(item.get("weight"))
     for key in ("podAffinity", "podAntiAffinity"):
         yield from _pod_affinity(affinity.get(key))
 
@@ -86,9 +86,9 @@ def _affinity(pods: PodSet) -> Iterator[Finding]:
 def _pod_affinity(affinity: Field) -> Iterator[Finding]:
     preferred = affinity.get("preferredDuringSchedulingIgnoredDuringExecution").items()
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution").items()
-    for each in preferred:
-        yield from _weight(each.get("weight"))
-    for term in [*required, *(each.get("podAffinityTerm") for each in preferred)]:
+    for item in preferred:
+        yield from _weight(item.get("weight"))
+    for term in [*required, *(item.get("podAffinityTerm") for item in preferred)]:
         key = term.get("topologyKey")
         if key.value is not None and not is_qualified_name(key.text()):
             yield key.path, f"{brief(key.text())} is not the key of a label", "name one, such as kubernetes.io/hostname"
@@ -118,10 +118,10 @@ def _expression(expression: Field) -> Iterator[Finding]:
             yield value.path, f"{brief(value.text())} is not the value of a label", LABEL_VALUE_FIX
 
 
-@BOOK.rule("bad-toleration", "ValidateTolerations", each=templates)
+@BOOK.rule("bad-toleration", "ValidateTolerations", parts=templates)
 def _tolerations(pods: PodSet) -> Iterator[Finding]:
-    for each in pods.spec.get("tolerations").items():
-        key, operator, value, effect = (each.get(name) for name in ("key", "operator", "value", "effect"))
+    for item in pods.spec.get("tolerations").items():
+        key, operator, value, effect = (item.get(name) for name in ("key", "operator", "value", "effect"))
         how = operator.text() or "Equal"
         if how not in ("Equal", "Exists"):
             yield operator.path, f"{brief(how)} is no operator", "use Exists or Equal"
@@ -135,14 +135,14 @@ def _tolerations(pods: PodSet) -> Iterator[Finding]:
             yield key.path, f"{brief(key.text())} is not the key of a taint", "correct it"
         if effect.text() and effect.text() not in _EFFECTS:
             yield effect.path, f"{brief(effect.text())} is no effect", f"use {', '.join(_EFFECTS)}"
-        elif each.get("tolerationSeconds").value is not None and effect.text() != "NoExecute":
+        elif item.get("tolerationSeconds").value is not None and effect.text() != "NoExecute":
             yield effect.path, "must be NoExecute where tolerationSeconds is set", "remove tolerationSeconds"
 
 
-@BOOK.rule("bad-spread", "validateTopologySpreadConstraints", each=templates)
+@BOOK.rule("bad-spread", "validateTopologySpreadConstraints", parts=templates)
 def _spread(pods: PodSet) -> Iterator[Finding]:
-    for each in pods.spec.get("topologySpreadConstraints").items():
-        skew, when, key = (each.get(name) for name in ("maxSkew", "whenUnsatisfiable", "topologyKey"))
+    for item in pods.spec.get("topologySpreadConstraints").items():
+        skew, when, key = (item.get(name) for name in ("maxSkew", "whenUnsatisfiable", "topologyKey"))
         if skew.number(1) < 1:
             yield skew.path, f"{skew.value} is not over 0", "set 1 or more"
         if when.text("ScheduleAnyway") not in ("ScheduleAnyway", "DoNotSchedule"):
@@ -151,7 +151,7 @@ def _spread(pods: PodSet) -> Iterator[Finding]:
             yield key.path, "is empty", "name a label of nodes"
 
 
-@BOOK.rule("bad-pod-name", "ValidatePodSpec", each=templates)
+@BOOK.rule("bad-pod-name", "ValidatePodSpec", parts=templates)
 def _names(pods: PodSet) -> Iterator[Finding]:
     for key in ("hostname", "subdomain"):
         name = pods.spec.get(key)
@@ -163,7 +163,7 @@ def _names(pods: PodSet) -> Iterator[Finding]:
             yield name.path, f"{brief(name.text())} is not a name", SUBDOMAIN_FIX
 
 
-@BOOK.rule("bad-pod-setting", "ValidatePodSpec", each=templates)
+@BOOK.rule("bad-pod-setting", "ValidatePodSpec", parts=templates)
 def _settings(pods: PodSet) -> Iterator[Finding]:
     dns, deadline = pods.spec.get("dnsPolicy"), pods.spec.get("activeDeadlineSeconds")
     system = pods.spec.get("os", "name")
@@ -179,7 +179,7 @@ def _settings(pods: PodSet) -> Iterator[Finding]:
         yield pods.spec.get("ephemeralContainers").path, "no template has ephemeral containers", "remove them"
 
 
-@BOOK.rule("volume-twice", "validateVolumeSource", each=templates)
+@BOOK.rule("volume-twice", "validateVolumeSource", parts=templates)
 def _volumes(pods: PodSet) -> Iterator[Finding]:
     for volume in pods.spec.get("volumes").items():
         name, sources = volume.get("name"), [key for key in volume.mapping() if key != "name"]
@@ -190,7 +190,7 @@ def _volumes(pods: PodSet) -> Iterator[Finding]:
 
 
 @RuleBook(source="Kubernetes 1.34 plugin/pkg/admission/priority/admission.go", rules=BOOK.rules).rule(
-    "priority-number", "admitPod", later="none of its pods is created", each=templates
+    "priority-number", "admitPod", later="none of its pods is created", parts=templates
 )
 def _priority_number(pods: PodSet) -> Iterator[Finding]:
     """Both come from the PriorityClass, and must be what it says; without one they are 0 and PreemptLowerPriority."""

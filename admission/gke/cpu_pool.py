@@ -31,7 +31,7 @@ def cpu_pool_notes(cluster: Cluster, workload: Workload, plans: Sequence[PodSetP
     pools = [cluster.flavors[plan.flavor].pool for plan in bound if plan.flavor]
     for resource, has in pools[0].items() if pools else ():
         asks = _sum(plan.requests.get(resource, ZERO) for plan in bound)
-        in_use = _sum(each.without_chips.get(resource, ZERO) for each in cluster.admitted)
+        in_use = _sum(item.without_chips.get(resource, ZERO) for item in cluster.admitted)
         free = max(ZERO, has - in_use)
         names = ", ".join(plan.name for plan in bound if plan.requests.get(resource))
         if asks > has:

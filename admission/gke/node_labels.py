@@ -40,7 +40,7 @@ class _Missing:
 def label_reasons(cluster: Cluster, queue: ClusterQueue, pods: PodSet, flavor: Flavor) -> Iterator[Reason]:
     """Why no node of this flavor takes these pods, where that is certain."""
     missing = _missing(cluster, pods, flavor)
-    if not any(each.certain for each in missing):
+    if not any(item.certain for item in missing):
         return
     it, them = ("that label", "it") if len(missing) == 1 else ("those labels", "them")
     yield never(
@@ -55,7 +55,7 @@ def label_reasons(cluster: Cluster, queue: ClusterQueue, pods: PodSet, flavor: F
 def label_notes(cluster: Cluster, pods: PodSet, flavor: Flavor) -> Iterator[str]:
     """What a node of this flavor may have or not."""
     missing = _missing(cluster, pods, flavor)
-    if missing and not any(each.certain for each in missing):
+    if missing and not any(item.certain for item in missing):
         yield (
             f"{pods.name}: selects {_words(missing)}, which Kueue ignores; no node of flavor {flavor.name} is "
             "known to have that, and where none has, the pods wait for ever and hold their quota"
@@ -63,7 +63,7 @@ def label_notes(cluster: Cluster, pods: PodSet, flavor: Flavor) -> Iterator[str]
 
 
 def _words(missing: Iterable[_Missing]) -> str:
-    return ", ".join(each.asked for each in missing)
+    return ", ".join(item.asked for item in missing)
 
 
 def _fix(
@@ -85,7 +85,7 @@ def _nodes(cluster: Cluster, pods: PodSet, flavor: Flavor) -> list[Mapping[str, 
     return [
         node.labels
         for node in cluster.nodes_of(flavor)
-        if not untolerated_taint(pods, flavor, [each for each in node.taints if each.get("key").text() != tolerated])
+        if not untolerated_taint(pods, flavor, [item for item in node.taints if item.get("key").text() != tolerated])
     ]
 
 
@@ -99,20 +99,20 @@ def _missing(cluster: Cluster, pods: PodSet, flavor: Flavor) -> list[_Missing]:
         for node in nodes or [flavor.labels]
         for term in terms
     ]
-    return min(ways, key=lambda way: (any(each.certain for each in way), len(way)))
+    return min(ways, key=lambda way: (any(item.certain for item in way), len(way)))
 
 
 def _of_node(expressions: Iterable[Field], labels: Mapping[str, str], *, known: bool) -> Iterator[_Missing]:
-    for each in expressions:
-        key, operator = each.get("key").text(), each.get("operator").text()
+    for item in expressions:
+        key, operator = item.get("key").text(), item.get("operator").text()
         there = labels if key in labels else _USUAL
         absent = key not in labels and operator in ("NotIn", "DoesNotExist")
-        if key not in _OF_SLICES and not absent and not matches_expression(each, there):
+        if key not in _OF_SLICES and not absent and not matches_expression(item, there):
             certain = key in labels or (known and key in _TOLD)
-            yield _Missing(key=key, asked=_asked(each), certain=certain)
+            yield _Missing(key=key, asked=_asked(item), certain=certain)
 
 
 def _asked(expression: Field) -> str:
     key, operator = expression.get("key").text(), expression.get("operator").text()
-    values = [each.text() for each in expression.get("values").items()]
+    values = [item.text() for item in expression.get("values").items()]
     return f"{key}: {values[0]}" if operator == "In" and len(values) == 1 else " ".join([key, operator, *values])

@@ -98,7 +98,7 @@ def _of_slice(pods: PodSet, shape: Shape) -> Iterator[Reason]:
 
 def _selects(pods: PodSet, flavor: Flavor) -> bool:
     """Whether the pods say anything of the labels by which flavors differ."""
-    asked = {each.get("key").text() for term in pods.node_affinity() for each in term.get("matchExpressions").items()}
+    asked = {item.get("key").text() for term in pods.node_affinity() for item in term.get("matchExpressions").items()}
     return not flavor.labels.keys().isdisjoint({*pods.node_selector, *asked})
 
 

@@ -104,14 +104,14 @@ def bad_manager(manager: Field) -> Iterator[Finding]:
         yield manager.path, what, "remove it"
 
 
-@BOOK.rule("too-many-pods", "ValidateCreate", _JOB_SET, each=_jobs)
+@BOOK.rule("too-many-pods", "ValidateCreate", _JOB_SET, parts=_jobs)
 def _too_many_pods(job: Field) -> Iterator[Finding]:
     parallelism = job.get("template", "spec", "parallelism")
     if job.get("replicas").integer(1) * parallelism.integer(1) >= 2**31:
         yield job.path, "replicas times parallelism is more than 2147483647", "ask for less"
 
 
-@BOOK.rule("bad-group-name", "ValidateCreate", _JOB_SET, each=_jobs)
+@BOOK.rule("bad-group-name", "ValidateCreate", _JOB_SET, parts=_jobs)
 def _group_name(job: Field) -> Iterator[Finding]:
     group = job.get("groupName")
     if not is_label_1035(group.text("default")):
@@ -164,7 +164,7 @@ def _failure_rules(workload: Workload) -> list[Field]:
     return workload.spec.get("failurePolicy", "rules").items()
 
 
-@BOOK.rule("failure-policy-off", "validateFailurePolicy", _JOB_SET, each=_failure_rules)
+@BOOK.rule("failure-policy-off", "validateFailurePolicy", _JOB_SET, parts=_failure_rules)
 def _restart_job(rule: Field) -> Iterator[Finding]:
     action = rule.get("action")
     if action.text() in ("RestartJob", "RestartJobAndIgnoreMaxRestarts"):
@@ -191,7 +191,7 @@ def _failure_targets(workload: Workload) -> Iterator[Finding]:
         yield from _targets(workload, rule.get("targetReplicatedJobs"))
 
 
-@BOOK.rule("failure-policy-reason", "validateFailurePolicy", _JOB_SET, each=_failure_rules)
+@BOOK.rule("failure-policy-reason", "validateFailurePolicy", _JOB_SET, parts=_failure_rules)
 def _failure_reasons(rule: Field) -> Iterator[Finding]:
     for reason in rule.get("onJobFailureReasons").items():
         if reason.text() not in _REASONS:
@@ -205,7 +205,7 @@ def _coordinator(workload: Workload) -> Iterator[Finding]:
     if coordinator.value is None:
         return
     name = coordinator.get("replicatedJob")
-    job = next((each for each in _jobs(workload) if each.get("name").text() == name.text()), None)
+    job = next((item for item in _jobs(workload) if item.get("name").text() == name.text()), None)
     if job is None:
         yield name.path, f"there is no replicatedJob '{name.text()}'", f"there are {_some(_names(workload))}"
         return
@@ -260,9 +260,9 @@ def _claim_names(workload: Workload) -> Iterator[Finding]:
 @BOOK.rule("volume-claim-mount", "validateReplicatedJobsVolumeClaims", _JOB_SET)
 def _claim_mounts(workload: Workload) -> Iterator[Finding]:
     pods = [spec.get("template", "spec") for spec in workload.job_specs]
-    containers = [each for pod in pods for key in ("initContainers", "containers") for each in pod.get(key).items()]
-    mounted = {mount.get("name").text() for each in containers for mount in each.get("volumeMounts").items()}
-    volumes = [each for pod in pods for each in pod.get("volumes").items()]
+    containers = [item for pod in pods for key in ("initContainers", "containers") for item in pod.get(key).items()]
+    mounted = {mount.get("name").text() for item in containers for mount in item.get("volumeMounts").items()}
+    volumes = [item for pod in pods for item in pod.get("volumes").items()]
     for claim in _claims(workload):
         name = claim.get("metadata", "name").text()
         if name not in mounted:

@@ -55,7 +55,7 @@ def _all_groups(workload: Workload) -> list[Field]:
 def _head_env(workload: Workload) -> dict[str, Field]:
     """The variables of Ray's container, which is the first."""
     containers = _head(workload).get("template", "spec", "containers").items()
-    return {each.get("name").text(): each for container in containers[:1] for each in container.get("env").items()}
+    return {item.get("name").text(): item for container in containers[:1] for item in container.get("env").items()}
 
 
 def _autoscales(workload: Workload) -> bool:
@@ -93,7 +93,7 @@ def _bad_name(workload: Workload) -> Iterator[Finding]:
 
 
 @RuleBook(source="Kueue 0.19.2 mutating webhooks of RayCluster and RayJob", rules=BOOK.rules).rule(
-    "no-ray-start-params", "which write rayStartParams: null, refused by KubeRay's schema", RAY, each=_all_groups
+    "no-ray-start-params", "which write rayStartParams: null, refused by KubeRay's schema", RAY, parts=_all_groups
 )
 def _start_params(group: Field) -> Iterator[Finding]:
     if group.get("rayStartParams").value is None:
@@ -108,7 +108,7 @@ def _no_containers(workload: Workload) -> Iterator[Finding]:
             yield containers.path, "is empty", "add a container"
 
 
-@BOOK.rule("ray-resources-twice", "validateRayGroupResources", RAY, each=_all_groups)
+@BOOK.rule("ray-resources-twice", "validateRayGroupResources", RAY, parts=_all_groups)
 def _resources(group: Field) -> Iterator[Finding]:
     params = group.get("rayStartParams").texts()
     if group.get("resources").mapping() and any(
@@ -117,7 +117,7 @@ def _resources(group: Field) -> Iterator[Finding]:
         yield group.get("resources").path, "resources are in rayStartParams too", "keep them in one of the two"
 
 
-@BOOK.rule("ray-labels", "validateRayGroupLabels", RAY, each=_all_groups)
+@BOOK.rule("ray-labels", "validateRayGroupLabels", RAY, parts=_all_groups)
 def _labels(group: Field) -> Iterator[Finding]:
     labels = group.get("labels")
     if "labels" in group.get("rayStartParams").mapping():
@@ -127,7 +127,7 @@ def _labels(group: Field) -> Iterator[Finding]:
             yield f"{labels.path}.{key}", f"{brief(key)}: {brief(value)} is no label", LABEL_VALUE_FIX
 
 
-@BOOK.rule("ray-replicas", "ValidateRayClusterSpec", RAY, each=_groups)
+@BOOK.rule("ray-replicas", "ValidateRayClusterSpec", RAY, parts=_groups)
 def _replicas(group: Field) -> Iterator[Finding]:
     lowest, highest = group.get("minReplicas"), group.get("maxReplicas")
     least = lowest.number(0)
@@ -141,10 +141,10 @@ def _replicas(group: Field) -> Iterator[Finding]:
 @BOOK.rule("ray-idle-timeout", "validateWorkerGroupIdleTimeout", RAY)
 def _idle_timeout(workload: Workload) -> Iterator[Finding]:
     own = workload.cluster_spec.get("autoscalerOptions", "idleTimeoutSeconds")
-    for each in [own, *(group.get("idleTimeoutSeconds") for group in _groups(workload))]:
-        yield from not_negative(each)
-        if each.number(0) >= 0 and each is not own and each.value is not None and not _may_use_v2(workload):
-            yield each.path, "is for autoscaler v2", "set autoscalerOptions.version: v2, or remove it"
+    for item in [own, *(group.get("idleTimeoutSeconds") for group in _groups(workload))]:
+        yield from not_negative(item)
+        if item.number(0) >= 0 and item is not own and item.value is not None and not _may_use_v2(workload):
+            yield item.path, "is for autoscaler v2", "set autoscalerOptions.version: v2, or remove it"
 
 
 @BOOK.rule("ray-fault-tolerance", "ValidateRayClusterSpec", RAY)
@@ -188,9 +188,9 @@ def _autoscaler(workload: Workload) -> Iterator[Finding]:
         yield variable.path, f"{_AUTOSCALER_V2} needs enableInTreeAutoscaling", "remove it"
     if variable and _autoscales(workload) and options.get("version").value is not None:
         yield variable.path, f"{_AUTOSCALER_V2} cannot stand beside autoscalerOptions.version", "remove it"
-    for each in options.get("env").items():
-        if each.get("name").text() == "KUBERAY_GEN_AUTOSCALER_START_CMD":
-            yield each.path, "KubeRay sets KUBERAY_GEN_AUTOSCALER_START_CMD itself", "remove it"
+    for item in options.get("env").items():
+        if item.get("name").text() == "KUBERAY_GEN_AUTOSCALER_START_CMD":
+            yield item.path, "KubeRay sets KUBERAY_GEN_AUTOSCALER_START_CMD itself", "remove it"
     for group in _groups(workload) if _autoscales(workload) else []:
         if group.get("suspend").flag():
             yield group.get("suspend").path, "no group can be suspended in a cluster that scales itself", "remove it"
@@ -240,7 +240,7 @@ def _upgrade(workload: Workload) -> Iterator[Finding]:
     "bad-manager", "RayClusterSpec, RayJobSpec (CEL)", RAY
 )
 def _managed_by(workload: Workload) -> Iterator[Finding]:
-    for manager in {each.path: each for each in (workload.spec, workload.cluster_spec)}.values():
+    for manager in {item.path: item for item in (workload.spec, workload.cluster_spec)}.values():
         name = manager.get("managedBy")
         if name.value is not None and name.text() not in ("ray.io/kuberay-operator", "kueue.x-k8s.io/multikueue"):
             yield (

@@ -163,7 +163,7 @@ def _fit(
     stopped = targets(cluster, queue.name, priority=priority, requests={key: needed}, contested={key})
     if not stopped:
         return Fit(Mode.NO_CANDIDATES, borrows), shortage
-    own = any(each.cluster_queue == queue.name for each in stopped)
+    own = any(item.cluster_queue == queue.name for item in stopped)
     borrows = without(cluster, stopped).borrowed(queue.name, key, needed) > 0
     return Fit(Mode.PREEMPT if own else Mode.RECLAIM, borrows), shortage
 
@@ -224,8 +224,8 @@ def _affinity_mismatch(pod_set: PodSet, flavor: Flavor) -> list[str]:
     """Terms are alternatives; one without any of the flavor's keys is met by every flavor."""
     missed: list[str] = []
     for term in pod_set.node_affinity():
-        known = [each for each in term.get("matchExpressions").items() if each.get("key").text() in flavor.labels]
-        wrong = [each.get("key").text() for each in known if not matches_expression(each, flavor.labels)]
+        known = [item for item in term.get("matchExpressions").items() if item.get("key").text() in flavor.labels]
+        wrong = [item.get("key").text() for item in known if not matches_expression(item, flavor.labels)]
         if not wrong:
             return []
         missed += wrong
@@ -236,7 +236,7 @@ def matches_expression(expression: Field, labels: Mapping[str, str]) -> bool:
     """One `matchExpressions` entry of a node affinity or a label selector."""
     operator = expression.get("operator").text()
     value = labels.get(expression.get("key").text())
-    values = [each.text() for each in expression.get("values").items()]
+    values = [item.text() for item in expression.get("values").items()]
     if operator == "Exists":
         return value is not None
     if operator == "DoesNotExist":
@@ -262,7 +262,7 @@ def selects(selector: Field, labels: Mapping[str, str]) -> bool:
         return False
     match_labels = selector.get("matchLabels").texts()
     return all(labels.get(key) == value for key, value in match_labels.items()) and all(
-        matches_expression(each, labels) for each in selector.get("matchExpressions").items()
+        matches_expression(item, labels) for item in selector.get("matchExpressions").items()
     )
 
 

@@ -31,8 +31,8 @@ class Placement:
 
     @property
     def fits(self) -> bool:
-        every = all(outcome.chosen for each in self.placed for outcome in each.outcomes)
-        return every and not any(each.uncovered for each in self.placed) and (not self.contested or bool(self.stopped))
+        every = all(outcome.chosen for item in self.placed for outcome in item.outcomes)
+        return every and not any(item.uncovered for item in self.placed) and (not self.contested or bool(self.stopped))
 
 
 def place(cluster: Cluster, queue: ClusterQueue, pod_sets: Sequence[PodSet], *, priority: int) -> Placement:
@@ -42,7 +42,7 @@ def place(cluster: Cluster, queue: ClusterQueue, pod_sets: Sequence[PodSet], *, 
     for pods in pod_sets:
         outcomes, uncovered = assign(cluster, queue, pods, priority=priority, before=given)
         chosen = [outcome.chosen for outcome in outcomes if outcome.chosen]
-        contested |= {(each.flavor, shortage.resource) for each in chosen for shortage in each.shortages}
+        contested |= {(item.flavor, shortage.resource) for item in chosen for shortage in item.shortages}
         for key, number in usage_of(outcomes, pods.total()).items():
             given[key] = given.get(key, ZERO) + number
         placed.append(Placed(pods=pods, outcomes=tuple(outcomes), uncovered=tuple(uncovered)))

@@ -24,7 +24,7 @@ def targets(
     # With its own quota covering the whole request, a queue takes back what others borrow; otherwise it may do so
     # only as far as it does not borrow itself.
     entitled = all(
-        cluster.used(queue, key) + each <= cluster.quota(queue, key).nominal for key, each in requests.items()
+        cluster.used(queue, key) + item <= cluster.quota(queue, key).nominal for key, item in requests.items()
     )
     below = all(cluster.used(queue, key) < cluster.quota(queue, key).nominal for key in contested)
     both = [True, False] if entitled else [False, True]
@@ -43,9 +43,9 @@ def _own_candidates(
         return []
     # A new workload is never older than one of the same priority that runs, so both other policies mean the same.
     return _ordered(
-        each
-        for each in cluster.admitted
-        if each.cluster_queue == queue and each.priority < priority and _uses(each, contested)
+        item
+        for item in cluster.admitted
+        if item.cluster_queue == queue and item.priority < priority and _uses(item, contested)
     )
 
 
@@ -57,16 +57,16 @@ def _other_candidates(
         return []
     borrowers = {name for name in cluster.members(queue) if name != queue and cluster.over_nominal(name, contested)}
     return _ordered(
-        each
-        for each in cluster.admitted
-        if each.cluster_queue in borrowers and _uses(each, contested) and (policy == "Any" or each.priority < priority)
+        item
+        for item in cluster.admitted
+        if item.cluster_queue in borrowers and _uses(item, contested) and (policy == "Any" or item.priority < priority)
     )
 
 
 def _ordered(candidates: Iterable[Admitted]) -> list[Admitted]:
     """Lowest priority first, and of those the newest."""
-    newest_first = sorted(candidates, key=lambda each: each.since, reverse=True)
-    return sorted(newest_first, key=lambda each: each.priority)
+    newest_first = sorted(candidates, key=lambda item: item.since, reverse=True)
+    return sorted(newest_first, key=lambda item: item.priority)
 
 
 def _uses(workload: Admitted, contested: Collection[FlavorResource]) -> bool:
@@ -94,7 +94,7 @@ def _enough(
     else:
         return ()
     for candidate in reversed(stopped[:-1]):
-        spared = [each for each in stopped if each is not candidate]
+        spared = [item for item in stopped if item is not candidate]
         if _fits(without(cluster, spared), queue, requests, may_borrow=may_borrow):
             stopped = spared
     return tuple(stopped)
@@ -102,8 +102,8 @@ def _enough(
 
 def without(cluster: Cluster, stopped: Collection[Admitted]) -> Cluster:
     """The cluster once these workloads have stopped."""
-    names = {each.name for each in stopped}
-    return replace(cluster, admitted=tuple(each for each in cluster.admitted if each.name not in names))
+    names = {item.name for item in stopped}
+    return replace(cluster, admitted=tuple(item for item in cluster.admitted if item.name not in names))
 
 
 def _fits(cluster: Cluster, queue: str, requests: Requests, *, may_borrow: bool) -> bool:

@@ -40,7 +40,7 @@ def route(cluster: Cluster, workload: Workload) -> Route:
         if not instead:
             return Route(local_queue=name, cluster_queue=None, reasons=(unknown,))
         way = _to(cluster, namespace, instead)
-        lasting = [each for each in way.reasons if each.verdict != Verdict.WAITS and each.code != unknown.code]
+        lasting = [item for item in way.reasons if item.verdict != Verdict.WAITS and item.code != unknown.code]
         return replace(way, local_queue=name, reasons=(unknown, *lasting), assumed=True)
     way = _to(cluster, namespace, name)
     unlabelled = way.cluster_queue is not None and QUEUE_LABEL not in workload.labels

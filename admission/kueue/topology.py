@@ -46,7 +46,7 @@ def _annotated(workload: Workload) -> Iterator[_Annotated]:
             yield _Annotated(pods, place, place.texts())
 
 
-@BOOK.rule("several-topologies", "ValidateTASPodSetRequest", each=_annotated)
+@BOOK.rule("several-topologies", "ValidateTASPodSetRequest", parts=_annotated)
 def _one(annotated: _Annotated) -> Iterator[Finding]:
     _, place, texts = annotated
     present = [key for key in (REQUIRED, PREFERRED, UNCONSTRAINED) if key in texts]
@@ -54,7 +54,7 @@ def _one(annotated: _Annotated) -> Iterator[Finding]:
         yield place.path, f"has {' and '.join(present)}", "keep one of them"
 
 
-@BOOK.rule("bad-topology", "ValidateTASPodSetRequest", each=_annotated)
+@BOOK.rule("bad-topology", "ValidateTASPodSetRequest", parts=_annotated)
 def _levels(annotated: _Annotated) -> Iterator[Finding]:
     _, place, texts = annotated
     for key in (REQUIRED, PREFERRED, SLICE_REQUIRED):
@@ -65,7 +65,7 @@ def _levels(annotated: _Annotated) -> Iterator[Finding]:
         yield f"{place.path}.{UNCONSTRAINED}", what, 'write "true"'
 
 
-@BOOK.rule("bad-topology-slice", "validateSliceSizeAnnotation, ValidateSliceSizeAnnotationUpperBound", each=_annotated)
+@BOOK.rule("bad-topology-slice", "validateSliceSizeAnnotation, ValidateSliceSizeAnnotationUpperBound", parts=_annotated)
 def _slices(annotated: _Annotated) -> Iterator[Finding]:
     pods, place, texts = annotated
     if (SLICE_REQUIRED in texts) != (SLICE_SIZE in texts):
@@ -77,7 +77,7 @@ def _slices(annotated: _Annotated) -> Iterator[Finding]:
         yield f"{place.path}.{SLICE_SIZE}", what, "set it to the pods of one slice"
 
 
-@BOOK.rule("bad-topology-group", "ValidateTASPodSetRequest", each=_annotated)
+@BOOK.rule("bad-topology-group", "ValidateTASPodSetRequest", parts=_annotated)
 def _group(annotated: _Annotated) -> Iterator[Finding]:
     _, place, texts = annotated
     where = f"{place.path}.{GROUP}"
@@ -116,7 +116,7 @@ def _of_group(name: str, members: list[_Annotated]) -> Iterator[Finding]:
         yield where, f"the two of the group {brief(name)} ask for different topologies", "ask for the same"
 
 
-@BOOK.rule("bad-topology-layers", "validateSliceRequiredTopologyConstraintsAnnotation", each=_annotated)
+@BOOK.rule("bad-topology-layers", "validateSliceRequiredTopologyConstraintsAnnotation", parts=_annotated)
 def _layers(annotated: _Annotated) -> Iterator[Finding]:
     pods, place, texts = annotated
     if CONSTRAINTS not in texts:
@@ -136,12 +136,12 @@ def _wrong_layers(text: str, count: int) -> str:
         layers = json.loads(text)
     except (ValueError, RecursionError):
         return f"{brief(text)} is not JSON"
-    if not isinstance(layers, list) or not all(isinstance(each, dict) for each in layers):
+    if not isinstance(layers, list) or not all(isinstance(item, dict) for item in layers):
         return f"{brief(text)} is not a list of topology and size"
     if not 1 <= len(layers) <= _MOST_LAYERS:
         return f"has {len(layers)} layers"
-    sizes = [each.get("size") for each in layers]
-    names = [each.get("topology") for each in layers]
+    sizes = [item.get("size") for item in layers]
+    names = [item.get("topology") for item in layers]
     if not all(type(size) is int and 1 <= size < 2**31 for size in sizes):
         return "has a size that is no whole number over 0"
     if not all(isinstance(name, str) and is_qualified_name(name) for name in names):

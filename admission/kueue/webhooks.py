@@ -152,7 +152,9 @@ def _worker_groups(workload: Workload) -> Iterator[Finding]:
         yield groups.path, what, "merge some"
 
 
-@_CLUSTERS.rule("reserved-name", "raycluster_webhook.go, validateCreate; common.go, ValidateCreate", _RAY, each=_groups)
+@_CLUSTERS.rule(
+    "reserved-name", "raycluster_webhook.go, validateCreate; common.go, ValidateCreate", _RAY, parts=_groups
+)
 def _head(group: Field) -> Iterator[Finding]:
     if group.get("groupName").text() == "head":
         yield group.get("groupName").path, "'head' is the head's own", "choose another name"
@@ -189,7 +191,7 @@ def _same_group(workload: Workload) -> Iterator[Finding]:
         names.add(name)
 
 
-@_WORKLOADS.rule("bad-group-name", "PodSet.Name", _RAY, each=_groups)
+@_WORKLOADS.rule("bad-group-name", "PodSet.Name", _RAY, parts=_groups)
 def _group_name(group: Field) -> Iterator[Finding]:
     name = group.get("groupName")
     if name.value is not None and (

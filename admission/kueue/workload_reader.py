@@ -142,15 +142,15 @@ def pod_requests(spec: Field) -> dict[str, Fraction]:
 
     As Kubernetes' resource helpers do it: sidecars add up, pod-level resources win, the overhead comes on top.
     """
-    total = _add(container_requests(each) for each in spec.get("containers").items())
+    total = _add(container_requests(item) for item in spec.get("containers").items())
     sidecars: dict[str, Fraction] = {}
     peak: dict[str, Fraction] = {}
-    for each in spec.get("initContainers").items():
-        if each.get("restartPolicy").text() == "Always":
-            sidecars = _sum(sidecars, container_requests(each))
+    for item in spec.get("initContainers").items():
+        if item.get("restartPolicy").text() == "Always":
+            sidecars = _sum(sidecars, container_requests(item))
             peak = _most(peak, sidecars)
         else:
-            peak = _most(peak, _sum(sidecars, container_requests(each)))
+            peak = _most(peak, _sum(sidecars, container_requests(item)))
     total = _most(_sum(total, sidecars), peak)
     total.update(container_requests(spec))
     total = _sum(total, spec.get("overhead").quantities())

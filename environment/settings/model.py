@@ -118,20 +118,20 @@ def read_settings(
                 bad.add(meant)  # misspelt, so its value is unknown; its default would only confuse the other checks
             problems.append(Problem(keys=(key,), message=_not_a_setting(meant)))
     read: dict[str, Any] = {}
-    for each in dataclasses.fields(Settings):
-        key, parse = each.name.upper(), each.metadata["parse"]
-        longest = each.metadata.get("longest", LONGEST_VALUE)
+    for item in dataclasses.fields(Settings):
+        key, parse = item.name.upper(), item.metadata["parse"]
+        longest = item.metadata.get("longest", LONGEST_VALUE)
         if fleet_file and key in KEYS_OF_THE_FLEET:
             problems += _beside_a_fleet(key, file, process_env, fleet_file)
-            read[each.name] = parse(each.metadata["default"])
+            read[item.name] = parse(item.metadata["default"])
             continue
-        default = each.metadata["default"] or (_PLACEHOLDER if key == _REQUIRED else "")
+        default = item.metadata["default"] or (_PLACEHOLDER if key == _REQUIRED else "")
         text = given(key)
         message = "" if key in bad else _what_is_wrong(key, text, parse, longest)
         if message:
             problems.append(Problem(keys=(key,), message=message))
             bad.add(key)
-        read[each.name] = parse(default if key in bad or not text else text)
+        read[item.name] = parse(default if key in bad or not text else text)
     return Settings(**read), problems, frozenset(bad)
 
 

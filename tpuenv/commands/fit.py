@@ -49,7 +49,7 @@ def fit(
     """
     run = run_of(project.load_and_warn(), recipe, team=team, group=group, slices=slices, settings=settings)
     if not can_be_compiled(run.recipe):
-        able = ", ".join(each.name for each in all_recipes() if can_be_compiled(each))
+        able = ", ".join(item.name for item in all_recipes() if can_be_compiled(item))
         raise WrongArgument(f"recipe {run.recipe.name} has no training step that can be compiled here; use {able}")
     with Progress() as progress:
         asked = _Asked(Compiler(), progress)

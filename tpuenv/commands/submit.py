@@ -86,10 +86,10 @@ def _documents(run: Run) -> list[Document]:
     except BadManifest as bad:
         raise WrongArgument(str(bad)) from None
     name = run.recipe.name
-    found = [document for file, text in texts.items() for document in documents_in(text, file=f"{name}/{file}")]
-    if problems := [f"{document.file}: {document.problem}" for document in found if document.problem]:
+    documents = [document for file, text in texts.items() for document in documents_in(text, file=f"{name}/{file}")]
+    if problems := [f"{document.file}: {document.problem}" for document in documents if document.problem]:
         raise WrongArgument(printable("\n".join(problems)))
-    return found
+    return documents
 
 
 def _check(environment: Environment, run: Run) -> None:

@@ -76,13 +76,13 @@ def _created(cluster: Cluster, manifest: Object) -> Object:
     try:
         return cluster.create(manifest)
     except ApiError as error:
-        created = _found(cluster, manifest) if error.reason == "AlreadyExists" else None
+        created = _created_here(cluster, manifest) if error.reason == "AlreadyExists" else None
         if created is None:
             raise
         return created
 
 
-def _found(cluster: Cluster, manifest: Object) -> Object | None:
+def _created_here(cluster: Cluster, manifest: Object) -> Object | None:
     """The object that this submission created; None where there is none, or one of its name that something else did."""
     metadata = manifest["metadata"]
     there = cluster.find(manifest["kind"], metadata["namespace"], metadata["name"])
@@ -97,7 +97,7 @@ def _remove(cluster: Cluster, created: Sequence[Object], unknown: Object | None,
     stopped: BaseException = error
     for item in list(remains):
         try:
-            if item is not unknown or _found(cluster, item):
+            if item is not unknown or _created_here(cluster, item):
                 cluster.delete(item["kind"], item["metadata"]["namespace"], item["metadata"]["name"])
         except Failed as refused:
             if not (isinstance(refused, ApiError) and refused.code == 404):
