@@ -250,10 +250,10 @@ def started(pods: Pods, folder: Path) -> Iterator[Hosts]:
         hosts.end()
 
 
-def ran(pods: Pods, folder: Path, *, seconds: float) -> list[Ended]:
-    """How every host ended, by slice and host. Raises HostsFailed when the time is over."""
+def ran(pods: Pods, folder: Path, *, seconds: float, until_each_ends: bool = False) -> list[Ended]:
+    """How every host ended, by slice and host, as `wait` has it. Raises HostsFailed when the time is over."""
     with started(pods, folder) as hosts:
-        return hosts.wait(seconds=seconds)
+        return hosts.wait(seconds=seconds, until_each_ends=until_each_ends)
 
 
 def _free_port() -> int:

@@ -110,7 +110,8 @@ def test_two_slices_of_two_hosts(
 
 
 def test_a_wrong_expectation_gives_a_red_verdict(tmp_path: Path) -> None:
-    hosts = ran(pods(TWO_HOSTS).with_environment(EXPECTED_CHIPS="16"), tmp_path, seconds=SECONDS)
+    expecting = pods(TWO_HOSTS).with_environment(EXPECTED_CHIPS="16")
+    hosts = ran(expecting, tmp_path, seconds=SECONDS, until_each_ends=True)
     assert [host.code for host in hosts] == [1, 1]
     assert verdict(hosts) == (
         "verdict: failed on hosts 0, 1 (hosts 2, chips 8, slices 1): chips of slice 0: 8, expected 16"
