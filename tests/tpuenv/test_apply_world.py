@@ -8,7 +8,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from rehearsal.cloudbuild import builds
 from rehearsal.cloudbuild.triggers import TRIGGER
 from rehearsal.world import ROOT, World
 from tests.loading import loaded
+from tests.rehearsal import failures
 from tests.rehearsal.deployed import world_of
 from tests.rehearsal.saved import restore, save
 
@@ -49,13 +52,28 @@ class Cloud:
             text=True,
         )
 
-    def start_apply_until(self, line: str) -> subprocess.Popen[str]:
-        """`tpuenv apply foundation`, one resource at a time, once it has printed a line with this in it."""
-        running = self.start("apply", "foundation", "--reviewed", str(self.records), TF_CLI_ARGS_apply="-parallelism=1")
-        assert running.stdout is not None
-        while line not in running.stdout.readline():
-            assert running.poll() is None
-        return running
+    @contextmanager
+    def unanswered_apply(self) -> Iterator[subprocess.Popen[str]]:
+        """`tpuenv apply foundation` that created a network and, until the end of the block, gets no answer about it."""
+        failures.turn_on(self.world.cloud, failures.SILENT, after=0, types="google_compute_network")
+        with self.start("apply", "foundation", "--reviewed", str(self.records)) as running:
+            try:
+                _read_until(running, "google_compute_network.network: Creating...")
+                while not self.world.cloud.find("google_compute_network"):
+                    assert running.poll() is None
+                    time.sleep(0.01)
+                yield running
+            finally:
+                failures.turn_off(self.world.cloud)
+
+    def interrupted_apply(self, number: signal.Signals) -> int:
+        """The exit code of an apply that gets a signal while it waits for an answer, and then the answer."""
+        with self.unanswered_apply() as running:
+            os.kill(running.pid, number)
+            _read_until(running, "Interrupt received")
+            failures.turn_off(self.world.cloud)
+            self.said.append(running.communicate(timeout=300)[0])
+        return running.returncode
 
     def __call__(self, *arguments: str, **variables: str) -> int:
         """The exit code; what was printed is in `text`."""
@@ -77,6 +95,17 @@ class Cloud:
     def locks(self) -> list[str]:
         names = [blob.name for blob in self.world.cloud.blobs(STATES)]
         return [name for name in names if name.endswith("lock")]
+
+
+def _read_until(running: subprocess.Popen[str], text: str) -> None:
+    """Until it has printed a line with this text. Fails when it ends without one."""
+    assert running.stdout is not None
+    lines = []
+    for line in running.stdout:
+        lines.append(line)
+        if text in line:
+            return
+    raise AssertionError(f"ended without {text!r}:\n" + "".join(lines))
 
 
 @pytest.fixture(scope="module")
@@ -210,10 +239,7 @@ def test_after_a_destroy_the_same_content_is_asked_for_again(applied: Cloud) -> 
 
 
 def test_after_a_stop_the_rest_is_applied_but_not_what_was_changed_by_hand_meanwhile(planned: Cloud) -> None:
-    running = planned.start_apply_until("google_compute_network.network: Creation complete")
-    os.kill(running.pid, signal.SIGTERM)
-    running.communicate(timeout=300)
-    assert running.returncode == 143
+    assert planned.interrupted_apply(signal.SIGTERM) == 143
     assert planned.locks == []
     assert "tpu/foundation/unfinished" in [blob.name for blob in planned.world.cloud.blobs(STATES)]
 
@@ -302,11 +328,7 @@ def test_who_waits_too_long_is_reported_for_whom(cloud: Cloud) -> None:
 def test_a_signal_in_the_middle_leaves_no_lock_and_the_next_run_goes_on(
     planned: Cloud, number: signal.Signals, code: int
 ) -> None:
-    running = planned.start_apply_until("Creation complete")
-    os.kill(running.pid, number)
-    rest = running.communicate(timeout=300)[0]
-    assert running.returncode == code, rest
-    assert "Interrupt received" in rest
+    assert planned.interrupted_apply(number) == code, planned.text
     assert planned.locks == []
     made = len(planned.world.cloud.snapshot())
 
@@ -370,11 +392,11 @@ def test_what_a_lost_state_would_leave_behind_stops_a_destroy_before_it_begins(c
 def test_after_a_kill_the_next_run_names_lock_and_what_nobody_owns_and_recover_lets_it_go_on(
     planned: Cloud,
 ) -> None:
-    running = planned.start_apply_until("google_compute_network.network: Creation complete")
-    (terraform,) = [pid for pid in started_processes.recorded(planned.world.processes) if os.getsid(pid) == pid]
-    for pid in (running.pid, terraform):
-        os.kill(pid, signal.SIGKILL)
-    running.communicate()
+    with planned.unanswered_apply() as running:
+        (terraform,) = [pid for pid in started_processes.recorded(planned.world.processes) if os.getsid(pid) == pid]
+        for pid in (running.pid, terraform):
+            os.kill(pid, signal.SIGKILL)
+        running.communicate()
     assert planned.locks == ["tpu/deploy.lock", "tpu/foundation/default.tflock"]
 
     assert planned.apply("foundation", "--wait", "1s") == 1
