@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from environment import Environment
+from manifests.recipe import shown
 from vocabulary.printable import limited, quoted
 from vocabulary.text_file import Unreadable, read_text
 
@@ -16,7 +17,6 @@ TAG_LENGTH = 12  # hexadecimal digits
 
 _FOLDER = Path(__file__).parent
 
-_MOST_MISTAKES = 20
 _COPIES_A_STAGE = "--from="
 
 
@@ -45,7 +45,7 @@ def content_tag(recipe: Path) -> str:
         try:
             content = (recipe / name).read_bytes()
         except OSError as error:
-            raise BadDockerfile(f"{_shown(recipe)}/{name}: cannot be read: {error.strerror}") from None
+            raise BadDockerfile(f"{shown(recipe, name)}: cannot be read: {error.strerror}") from None
         digest.update(f"{name}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()[:TAG_LENGTH]
 
@@ -59,9 +59,9 @@ def built_from(recipe: Path) -> tuple[str, ...]:
     try:
         text = read_text(recipe / DOCKERFILE, holds="the steps of an image's build")
     except Unreadable as error:
-        raise BadDockerfile(f"{_shown(recipe)}/{DOCKERFILE}: {error}") from None
+        raise BadDockerfile(f"{shown(recipe, DOCKERFILE)}: {error}") from None
     names, mistakes = {DOCKERFILE}, []
-    folder = _shown(recipe)
+    folder = shown(recipe)
     if re.match(r"(\s*#.*\n)*?\s*#\s*escape\s*=\s*[^\\\s]", text, re.IGNORECASE):
         mistakes.append(f"{folder}/{DOCKERFILE}: continues lines with another character than \\; remove escape=")
     for line, instruction in _instructions(text):
@@ -74,7 +74,7 @@ def built_from(recipe: Path) -> tuple[str, ...]:
         names.update(copied)
         mistakes += [f"{folder}/{DOCKERFILE}:{line}: {problem}" for problem in problems]
     if mistakes:
-        raise BadDockerfile(limited(mistakes, most=_MOST_MISTAKES))
+        raise BadDockerfile(limited(mistakes))
     return tuple(sorted(names))
 
 
@@ -107,10 +107,6 @@ def _copied(instruction: str) -> tuple[list[str], list[str]]:
     if len(words) < 2 or any(re.search(r"""[*?\[\]$<"'\\]""", word) for word in words[:-1]):
         return [], [f"{quoted(instruction)}: write COPY FILE... TARGET, with the plain name of each file"]
     return [str(Path(word)) for word in words[:-1]], []
-
-
-def _shown(recipe: Path) -> str:
-    return f"{recipe.parent.name}/{recipe.name}"
 
 
 def _is_in(recipe: Path, name: str) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from manifests.mesh import Mesh
 from manifests.parameters import Parameter, text_value
+from vocabulary.printable import printable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,3 +47,8 @@ class Recipe:
         """
         parameter = self.parameters.get(key) or self.arguments.get(key)
         return parameter.value(text) if parameter else text_value(text)
+
+
+def shown(folder: Path, *file: str) -> str:
+    """How messages name a recipe's folder, or a file in it: "manifests/hello-tpu/jobset.yaml"."""
+    return printable(str(Path(folder.parent.name, folder.name, *file)))

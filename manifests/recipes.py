@@ -8,7 +8,7 @@ from pathlib import Path
 
 from environment.fleet.values import meant
 from manifests.parameters_file import described
-from manifests.recipe import Recipe
+from manifests.recipe import Recipe, shown
 from vocabulary.printable import limited, printable, quoted
 from vocabulary.text_file import Unreadable, read_text
 
@@ -22,7 +22,6 @@ KUSTOMIZATION = "kustomization.yaml"  # what the rendered files of a run are lis
 _LONGEST_NAME = 33
 _NAME = "[a-z]([a-z0-9-]*[a-z0-9])?"
 _FILE = "[A-Za-z0-9][A-Za-z0-9._-]*"
-_MOST_MISTAKES = 20
 
 
 class BadManifest(ValueError):
@@ -49,10 +48,10 @@ def all_recipes(folder: Path = FOLDER) -> tuple[Recipe, ...]:
         for image in recipe.images:
             if image not in names:
                 mistakes.append(
-                    f"{_shown(recipe.folder / PARAMETERS)}: images: there is no recipe '{image}'{meant(image, names)}"
+                    f"{shown(recipe.folder, PARAMETERS)}: images: there is no recipe '{image}'{meant(image, names)}"
                 )
     if mistakes:
-        raise BadManifest(limited(mistakes, most=_MOST_MISTAKES))
+        raise BadManifest(limited(mistakes))
     return tuple(recipes)
 
 
@@ -68,10 +67,6 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(".") or name == "__pycache__"
 
 
-def _shown(path: Path) -> str:
-    return printable(str(Path(path.parent.parent.name, path.parent.name, path.name)))
-
-
 def _recipe(folder: Path) -> tuple[Recipe | None, list[str]]:
     """The recipe in a folder, None if it is none or has a mistake; and the mistakes."""
     files = sorted(path for path in folder.iterdir() if path.suffix in (".yaml", ".yml") and not _is_hidden(path.name))
@@ -84,11 +79,11 @@ def _recipe(folder: Path) -> tuple[Recipe | None, list[str]]:
         try:
             texts[file.name] = read_text(file, holds="Kubernetes objects")
         except Unreadable as error:
-            mistakes.append(f"{_shown(file)}: {error}")
+            mistakes.append(f"{shown(folder, file.name)}: {error}")
     if mistakes:
         return None, mistakes
     recipe, parameters = Recipe(name=folder.name, folder=folder, manifests=texts), folder / PARAMETERS
-    return described(recipe, parameters, _shown(parameters)) if parameters.exists() else (recipe, [])
+    return described(recipe, parameters, shown(folder, PARAMETERS)) if parameters.exists() else (recipe, [])
 
 
 def _bad_names(folder: Path, files: list[Path]) -> Iterator[str]:
@@ -100,6 +95,6 @@ def _bad_names(folder: Path, files: list[Path]) -> Iterator[str]:
         return
     for file in files:
         if file.name == KUSTOMIZATION:
-            yield f"{_shown(file)}: is what every rendered run gets; give the manifest another name"
+            yield f"{shown(folder, file.name)}: is what every rendered run gets; give the manifest another name"
         elif not re.fullmatch(_FILE, file.name):
-            yield f"{_shown(file)}: rename it to letters, digits, dots, hyphens and underscores"
+            yield f"{shown(folder, file.name)}: rename it to letters, digits, dots, hyphens and underscores"

@@ -14,12 +14,13 @@ from environment import Environment, PoolGroup, Team
 from environment.fleet.values import meant
 from manifests import mesh
 from manifests.images import DOCKERFILE, BadDockerfile, reference
+from manifests.recipe import shown
 from manifests.recipes import KUSTOMIZATION, BadManifest, Recipe, all_recipes
 from vocabulary import yaml_text
 from vocabulary.keys import CPU_GROUP, LOCAL_QUEUE, POOL_GROUP_LABEL, TEAM_ACCOUNT
 from vocabulary.printable import counted, limited, quoted, shortened
 
-__all__ = ["LONGEST_NAME", "BadManifest", "Run", "arguments", "render", "rendered", "unique_name"]
+__all__ = ["LONGEST_NAME", "BadManifest", "Run", "arguments", "parameters", "render", "rendered", "unique_name"]
 
 # The priority class of the jobs of a team that sets none: other jobs can still go before or behind them by their label.
 DEFAULT_PRIORITY = "medium"
@@ -35,7 +36,6 @@ PRESET = "preset"  # the key that chooses one
 
 _RANDOM = "abcdefghijklmnopqrstuvwxyz234567"  # base 32, as in RFC 4648, in lower case
 _RANDOM_LENGTH = 6
-_MOST_MISTAKES = 20
 _NAME = re.compile(r"(\$?)\$\{([^}\n]*)\}?")  # $${NAME} is the text ${NAME}; $NAME and $(NAME) are left as they are
 
 
@@ -66,16 +66,25 @@ def rendered(run: Run) -> dict[str, str]:
     """The text of every manifest of the run, by file name. Raises BadManifest with every mistake."""
     texts, mistakes = _texts(run, check=True)
     if mistakes:
-        raise BadManifest(limited(mistakes, most=_MOST_MISTAKES))
+        raise BadManifest(limited(mistakes))
     return texts
 
 
-def arguments(run: Run) -> list[str]:
-    """The words key=value that the run's program gets, with those of the mesh. Raises BadManifest, as `rendered`."""
+def arguments(run: Run) -> dict[str, str]:
+    """What the run's program gets as words key=value, in their order, mesh included. Raises BadManifest."""
+    return _good_values(run).arguments
+
+
+def parameters(run: Run) -> dict[str, str]:
+    """What fills in the parameters of the run's manifests, by key. Raises BadManifest."""
+    return _good_values(run).parameters
+
+
+def _good_values(run: Run) -> _Values:
     values = _Values(run)
     if values.mistakes:
-        raise BadManifest(limited(dict.fromkeys(values.mistakes), most=_MOST_MISTAKES))
-    return values.words
+        raise BadManifest(limited(dict.fromkeys(values.mistakes)))
+    return values
 
 
 def render(environment: Environment, recipes: Iterable[Recipe] | None = None) -> dict[str, str]:
@@ -96,7 +105,7 @@ def render(environment: Environment, recipes: Iterable[Recipe] | None = None) ->
             texts |= {str(folder / file): text for file, text in files.items()}
             texts[str(folder / KUSTOMIZATION)] = _kustomization(files)
     if mistakes:
-        raise BadManifest(limited(mistakes, most=_MOST_MISTAKES))
+        raise BadManifest(limited(mistakes))
     return texts
 
 
@@ -110,7 +119,7 @@ def _texts(run: Run, *, check: bool, where: str = "") -> tuple[dict[str, str], l
     mistakes = [f"{where}{mistake}" for mistake in values.mistakes]
     if values.names:
         mistakes += (
-            f"{_shown(run.recipe, file)}:{line}"
+            f"{shown(run.recipe.folder, file)}:{line}"
             for file, text in manifests
             for line in _unknown(text, values.names, run.recipe)
         )
@@ -126,7 +135,7 @@ def _not_yaml(recipe: Recipe, names: Mapping[str, str]) -> Iterator[str]:
             # The arguments on one line, so that the lines are those of the file.
             yaml_text.check(_filled(text, {**names, _ARGUMENTS: "[]"}))
         except yaml_text.NotYaml as error:
-            yield f"{_shown(recipe, file)}:{error.line}: {error}"
+            yield f"{shown(recipe.folder, file)}:{error.line}: {error}"
 
 
 def _runs(recipe: Recipe, environment: Environment) -> Iterator[Run]:
@@ -145,14 +154,16 @@ def _kustomization(files: Iterable[str]) -> str:
 
 
 class _Values:
-    """What a run fills in: `names` by ${NAME}, as they stand in YAML; `words` for the program; and every mistake.
+    """What a run fills in: `names` by ${NAME}, as they stand in YAML; `arguments` and `parameters` by their keys; and
+    every mistake.
 
     There are no names for a run that cannot be, such as one of more slices than the pool group has.
     """
 
     def __init__(self, run: Run) -> None:
         self.mistakes = list(_bad_run(run))
-        self.words: list[str] = []
+        self.arguments: dict[str, str] = {}
+        self.parameters: dict[str, str] = {}
         self.names: dict[str, str] = {}
         if self.mistakes:
             return
@@ -162,19 +173,18 @@ class _Values:
             self.mistakes += str(bad).splitlines()
             return
         values = self._chosen(run, derived)
-        self.words = [f"{key}={values[key]}" for key in run.recipe.arguments if key in values]
-        self.words += self._mesh(run, values)
-        self.words += [f"{key}={values[key]}" for key in run.recipe.more_arguments if key in values]
-        # A JSON text is one of YAML: between the quotation marks of the manifest its characters are escaped.
-        parameters = {
-            key.upper(): json.dumps(values.get(key, ""), ensure_ascii=False)[1:-1] for key in run.recipe.parameters
-        }
-        derived = {**derived, _ARGUMENTS: _flow_list(self.words)}
+        self.arguments = {key: values[key] for key in run.recipe.arguments if key in values}
+        self.arguments |= self._mesh(run, values)
+        self.arguments |= {key: values[key] for key in run.recipe.more_arguments if key in values}
+        self.parameters = {key: values.get(key, "") for key in run.recipe.parameters}
+        derived = {**derived, _ARGUMENTS: _flow_list(f"{key}={value}" for key, value in self.arguments.items())}
         for key in run.recipe.parameters:
             if key.upper() in derived:
                 name = f"${{{key.upper()}}}"
                 self.mistakes.append(f"{key}: cannot be a parameter, for {name} is derived; give it another name")
-        self.names = {**parameters, **derived}
+        # A JSON text is one of YAML: between the quotation marks of the manifest its characters are escaped.
+        escaped = {key.upper(): json.dumps(value, ensure_ascii=False)[1:-1] for key, value in self.parameters.items()}
+        self.names = {**escaped, **derived}
 
     def _chosen(self, run: Run, derived: Mapping[str, str]) -> dict[str, str]:
         """The value of each key that has one: the default, over it the preset's, over that what is set."""
@@ -204,8 +214,8 @@ class _Values:
             self.mistakes += (f"{key}: {line.partition(': ')[2]}" for line in _unknown(value, derived, recipe))
         return {key: _filled(value, derived) for key, value in values.items()}
 
-    def _mesh(self, run: Run, values: Mapping[str, str]) -> Iterator[str]:
-        """The word of every key of the mesh that is set, and of the one that is what is left."""
+    def _mesh(self, run: Run, values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Every key of the mesh that is set, and the one that is what is left, with its factor."""
         if run.group is None:
             return
         within, across = run.recipe.mesh.within_slice, run.recipe.mesh.across_slices
@@ -221,7 +231,7 @@ class _Values:
                     self.mistakes += str(bad).splitlines()
                 else:
                     yield from (
-                        f"{key}={factor}"
+                        (key, str(factor))
                         for key, factor in factors.items()
                         if key in values or key == part.rest or factor > 1
                     )
@@ -303,14 +313,14 @@ def _unknown(text: str, names: Mapping[str, str], recipe: Recipe) -> Iterator[st
         if not dollar and name not in names:
             nearest = difflib.get_close_matches(name.upper()[:64], names, n=1, cutoff=0.6)
             hint = f"; did you mean ${{{nearest[0]}}}?" if nearest else ";"
-            shown = shortened(match[0], longest=60)
+            written = shortened(match[0], longest=60)
             line = text.count("\n", 0, match.start()) + 1
             if name == _IMAGE:
-                yield f"{line}: {shown} needs a {DOCKERFILE} in {_shown(recipe, '')}, from which the image is built"
+                yield f"{line}: {written} needs a {DOCKERFILE} in {shown(recipe.folder)}, from which the image is built"
                 continue
             yield (
-                f"{line}: {shown} is not a name that is filled in{hint} there are {', '.join(sorted(names))}; "
-                f"write ${shown} where the manifest itself needs that text"
+                f"{line}: {written} is not a name that is filled in{hint} there are {', '.join(sorted(names))}; "
+                f"write ${written} where the manifest itself needs that text"
             )
 
 
@@ -329,7 +339,3 @@ def _flow_list(words: Iterable[str]) -> str:
     """A YAML list of a word a line; `_filled` indents the lines."""
     quoted_words = [json.dumps(word, ensure_ascii=False) for word in words]
     return "[]" if not quoted_words else "[\n" + ",\n".join(quoted_words) + "]"
-
-
-def _shown(recipe: Recipe, file: str) -> str:
-    return str(Path(recipe.folder.parent.name, recipe.name, file))

@@ -10,7 +10,6 @@ from pathlib import Path
 from vocabulary.printable import limited, printable
 
 _RECORD = ".rendered"  # in the folder: the files that the last run wrote, as a JSON list
-_MOST_OBSTACLES = 20
 
 
 class NotWritten(ValueError):
@@ -27,7 +26,7 @@ def write_files(folder: Path, texts: Mapping[str, str]) -> tuple[Path, ...]:
         earlier = _earlier(folder)
         stale = _stale(folder, set(earlier or ()).difference(texts))
         if obstacles := list(_obstacles(folder, texts, earlier, stale)):
-            raise NotWritten(limited(obstacles, most=_MOST_OBSTACLES))
+            raise NotWritten(limited(obstacles))
         _write(folder, texts, earlier or (), stale)
     except OSError as error:
         path = error.filename2 or error.filename or folder

@@ -53,7 +53,11 @@ def test_the_parameters_of_the_recipe_are_read_and_its_words_are_made_of_them(
         settings={"preset": "long"},
     )
     assert rendered(run) == {"jobset.yaml": "restarts: 10\n"}
-    assert arguments(run) == [
-        *("steps=100000", "dataset=gs://my-project-tpu-tpu-training/data", "optimizer=adamw"),
-        *("ici_data=4", "ici_model=4", "dcn_data=1"),
-    ]
+    assert arguments(run) == {
+        "steps": "100000",
+        "dataset": "gs://my-project-tpu-tpu-training/data",
+        "optimizer": "adamw",
+        "ici_data": "4",
+        "ici_model": "4",
+        "dcn_data": "1",
+    }

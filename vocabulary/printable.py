@@ -21,7 +21,7 @@ def quoted(value: str, *, longest: int = 80) -> str:
     return f"'{shortened(value, longest=longest)}'"
 
 
-def limited(lines: Iterable[str], *, most: int) -> str:
+def limited(lines: Iterable[str], *, most: int = 20) -> str:
     """At most `most` of the lines, each on its own; then "and 5 more" where more followed."""
     shown = list(lines)
     if len(shown) > most:

@@ -41,7 +41,7 @@ def run_of(tpu_type: str = "v6e-16", *, slices: int = 1, **settings: str) -> Run
 
 
 def words(run: Run) -> dict[str, str]:
-    return dict(word.split("=", 1) for word in arguments(run))
+    return arguments(run)
 
 
 def job_set() -> dict[str, Any]:

@@ -199,7 +199,7 @@ def test_the_words_of_the_program_are_those_in_the_manifest() -> None:
     run = run_of(recipe_named("hello-tpu"), slices=2, settings={"steps": "3", "ici_model": "4"})
     (job_set,) = objects(rendered(run))
     (container,) = job_set["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"]
-    assert container["args"] == arguments(run)
+    assert container["args"] == [f"{key}={value}" for key, value in arguments(run).items()]
     assert {"steps=3", "ici_data=4", "ici_model=4", "dcn_data=2"} <= {*container["args"]}
     assert job_set["spec"]["replicatedJobs"][0]["replicas"] == 2
 
@@ -220,7 +220,7 @@ def test_what_is_set_wins_over_the_preset_and_that_over_the_default(tmp_path: Pa
     )
     run = run_of(recipe, settings={"b": "3"})
     assert objects(rendered(run)) == [{"restarts": 2, "args": ["a=2", "b=3"]}]
-    assert arguments(dataclasses.replace(run, settings={"preset": "small", "c": "x"})) == ["a=1", "b=1", "c=x"]
+    assert arguments(dataclasses.replace(run, settings={"preset": "small", "c": "x"})) == {"a": "1", "b": "1", "c": "x"}
 
 
 @given(st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Zs")), max_size=40))
@@ -236,7 +236,7 @@ def test_any_text_that_is_set_arrives_as_it_is(text: str) -> None:
 
 def test_a_default_names_what_is_derived(tmp_path: Path) -> None:
     recipe = new_recipe(tmp_path, 'arguments: {to: {default: "gs://${BUCKET}/${NAME}", kind: text, help: a}}')
-    assert arguments(run_of(recipe, name="mine")) == ["to=gs://my-project-tpu-tpu-training/mine"]
+    assert arguments(run_of(recipe, name="mine")) == {"to": "gs://my-project-tpu-tpu-training/mine"}
 
 
 def test_an_image_is_named_by_its_tag_or_is_the_one_that_the_run_names(tmp_path: Path) -> None:

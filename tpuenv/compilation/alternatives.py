@@ -10,7 +10,7 @@ from manifests.render import Run, arguments
 
 BATCH = "per_device_batch_size"
 
-_LEAST_BATCH = 1 / 64
+LEAST_BATCH = 1 / 64  # sequences a device and step; less is not tried
 _POLICY = "remat_policy"
 _LEAST_MEMORY = "full"  # the policy that keeps the least of a layer: its input alone
 _LAYER_INPUT = "decoder_layer_input"
@@ -29,7 +29,7 @@ class Alternative:
 
 def batch_of(run: Run) -> float:
     """The sequences a device and step. Raises BadManifest when the run is not possible."""
-    return float(_words(run)[BATCH])
+    return float(arguments(run)[BATCH])
 
 
 def with_batch(run: Run, batch: float) -> Alternative:
@@ -40,14 +40,19 @@ def with_batch(run: Run, batch: float) -> Alternative:
 def smaller_batches(run: Run) -> Iterator[Alternative]:
     """Half of the batch, half of that, and so on; below one sequence a device, MaxText refuses most meshes."""
     batch = batch_of(run)
-    while batch > _LEAST_BATCH:
-        batch = batch // 2 if batch >= 2 else batch / 2
+    while batch > LEAST_BATCH:
+        batch = half(batch)
         yield with_batch(run, batch)
+
+
+def half(batch: float) -> float:
+    """Half of a batch: whole numbers from 1, and 1/2, 1/4, ... below."""
+    return float(batch // 2) if batch >= 2 else batch / 2
 
 
 def other_policies(run: Run) -> Iterator[Alternative]:
     """Keeping less for the backward pass: of each layer its input alone, or that in the host's memory."""
-    words = _words(run)
+    words = arguments(run)
     if words.get(_POLICY, _LEAST_MEMORY) != _LEAST_MEMORY:
         yield _setting(run, {_POLICY: _LEAST_MEMORY})
     elif words.get(_LAYER_INPUT) != "offload":
@@ -59,7 +64,7 @@ def more_sharding(run: Run) -> Iterator[Alternative]:
     part = run.recipe.mesh.within_slice
     if part is None or run.group is None:
         return
-    words, all_devices = _words(run), devices(run.group.slice)
+    words, all_devices = arguments(run), devices(run.group.slice)
     factors = {key: int(words.get(key, 1)) for key in part.keys}
     if factors[part.rest] < all_devices:
         ones = {key: "1" for key, factor in factors.items() if factor > 1 and key != part.rest}
@@ -73,7 +78,8 @@ def _more_slices(run: Run) -> Iterator[Alternative]:
     part = run.recipe.mesh.across_slices
     if part is None or run.group is None:
         return
-    slices = run.slices if run.slices > 1 and int(_words(run).get(_SLICES_SHARDED, 1)) < run.slices else 2 * run.slices
+    sharded = int(arguments(run).get(_SLICES_SHARDED, 1)) == run.slices
+    slices = 2 * run.slices if sharded else run.slices
     if slices <= run.group.slices:
         ones = {key: "1" for key in part.keys if key != _SLICES_SHARDED and run.settings.get(key, "1") != "1"}
         yield _setting(replace(run, slices=slices), {**ones, _SLICES_SHARDED: str(slices)}, slices=run.slices)
@@ -84,7 +90,3 @@ def _setting(run: Run, values: dict[str, str], *, slices: int | None = None) -> 
     more = [f"--slices {run.slices}"] if slices not in (None, run.slices) else []
     words = [*more, *(f"--set {key}={value}" for key, value in values.items())]
     return Alternative(change=" ".join(words), run=replace(run, settings={**run.settings, **values}))
-
-
-def _words(run: Run) -> dict[str, str]:
-    return dict(word.partition("=")[::2] for word in arguments(run))

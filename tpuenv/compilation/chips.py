@@ -14,13 +14,12 @@ GIB = 2**30
 
 @dataclass(frozen=True, kw_only=True)
 class Chip:
-    """Peaks of one chip, which no program exceeds. `devices` is how many JAX shows for it."""
+    """Peaks of one chip, which no program exceeds."""
 
     bf16_flops: float  # floating-point operations a second
     eight_bit_flops: float  # the same with 8-bit numbers: int8, and on tpu7x fp8
     hbm_bytes_a_second: float
-    usable_gib: float  # of HBM, of each device
-    devices: int = 1
+    usable_gib: float  # of HBM, of each device that JAX shows for it
 
 
 CHIPS = {
@@ -28,5 +27,5 @@ CHIPS = {
     "v5e": Chip(bf16_flops=197e12, eight_bit_flops=394e12, hbm_bytes_a_second=819e9, usable_gib=15.75),
     "v5p": Chip(bf16_flops=459e12, eight_bit_flops=918e12, hbm_bytes_a_second=2765e9, usable_gib=95.73),
     "v6e": Chip(bf16_flops=918e12, eight_bit_flops=1836e12, hbm_bytes_a_second=1640e9, usable_gib=31.24),
-    "tpu7x": Chip(bf16_flops=2307e12, eight_bit_flops=4614e12, hbm_bytes_a_second=7380e9, usable_gib=94.74, devices=2),
+    "tpu7x": Chip(bf16_flops=2307e12, eight_bit_flops=4614e12, hbm_bytes_a_second=7380e9, usable_gib=94.74),
 }

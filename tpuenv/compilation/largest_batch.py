@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from tpuenv.compilation.alternatives import LEAST_BATCH, half
 from tpuenv.compilation.answers import Answer, Compiled, Refused
 
 MOST = 4096.0  # sequences a device and step; more is not looked for
-LEAST = 1 / 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,9 +22,9 @@ class Tried:
 def search(first: float, ask: Callable[[float], Answer]) -> Iterator[Tried]:
     """Every batch that is compiled, in that order: the largest one with a Compiled answer is the result.
 
-    Doubles from `first` while it fits, or halves while it does not, then halves the interval. Batches are whole numbers
-    from 1, and 1/2, 1/4, ... below. It is assumed that a batch fits if a larger one does. Ends at once where MaxText
-    refuses the first batch, and below it where it refuses a fraction.
+    Doubles from `first` while it fits, or halves while it does not, then halves the interval. It is assumed that a
+    batch fits if a larger one does. Ends at once where MaxText refuses the first batch, and below it where it refuses a
+    fraction.
     """
     answer = ask(first)
     yield Tried(batch=first, answer=answer)
@@ -36,8 +36,8 @@ def search(first: float, ask: Callable[[float], Answer]) -> Iterator[Tried]:
         answer = ask(batch)
         yield Tried(batch=batch, answer=answer)
         fits, too_large = (batch, 0.0) if isinstance(answer, Compiled) else (fits, batch)
-    while not fits and too_large > LEAST:
-        batch = float(too_large // 2) if too_large >= 2 else too_large / 2
+    while not fits and too_large > LEAST_BATCH:
+        batch = half(too_large)
         answer = ask(batch)
         yield Tried(batch=batch, answer=answer)
         if isinstance(answer, Refused):

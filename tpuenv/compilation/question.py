@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from manifests.recipes import Recipe
-from manifests.render import Run, arguments
+from manifests.render import Run, arguments, parameters
 from tpuenv.compilation.topology import Topology, topology
 
 PROGRAM = "compile_step.py"  # in the recipe's folder
@@ -52,8 +52,7 @@ def question_of(run: Run) -> Question:
 
     Raises BadManifest when the run is not possible, for example because its mesh is not that of the slice.
     """
-    words = dict(word.partition("=")[::2] for word in arguments(run))
-    words |= {key: value for key, value in _NOT_COMPILED.items() if value is not None}
+    words = arguments(run) | {key: value for key, value in _NOT_COMPILED.items() if value is not None}
     assert run.group is not None  # or `arguments` would have raised: such a recipe runs on TPUs
     return Question(
         topology=topology(run.group.slice),
@@ -61,7 +60,7 @@ def question_of(run: Run) -> Question:
         arguments=tuple(
             f"{key}={value}" for key, value in sorted(words.items()) if _NOT_COMPILED.get(key, value) is not None
         ),
-        flags=run.settings.get(FLAGS, ""),
+        flags=parameters(run).get(FLAGS, ""),
         program=_digest(run.recipe.folder / PROGRAM),
         lock=_digest(run.recipe.folder / LOCK),
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from environment.fleet.values import meant
 from environment.tpu import Slice
+from manifests.mesh import devices_per_chip
 from manifests.render import Run
 from tpuenv.compilation.answers import Answer, Compiled, Part, Refused, TooLarge
 from tpuenv.compilation.chips import CHIPS, GIB, Chip
@@ -24,8 +25,8 @@ def of_run(run: Run) -> str:
     """ "2 v6e-16 slices (4x4, 32 chips)" """
     assert run.group is not None
     slice_ = run.group.slice
-    slices = f"{run.slices} {slice_.tpu_type} slice{'s' if run.slices > 1 else ''}"
-    return f"{slices} ({slice_.topology}, {counted(run.slices * slice_.chips, 'chip')})"
+    slices, chips = counted(run.slices, f"{slice_.tpu_type} slice"), counted(run.slices * slice_.chips, "chip")
+    return f"{slices} ({slice_.topology}, {chips})"
 
 
 def in_one_line(run: Run, answer: Answer) -> str:
@@ -56,9 +57,9 @@ def lines(run: Run, question: Question, answer: Answer) -> Iterator[str]:
         yield _bound(run, question, answer)
 
 
-def least_seconds(chip: Chip, answer: Compiled, *, eight_bit: bool) -> float:
+def least_seconds(chip: Chip, answer: Compiled, *, devices: int, eight_bit: bool) -> float:
     """The time below which no step can be: that of its arithmetic at the chip's peak, or that of reading each argument
-    and writing each result once.
+    and writing each result once. `devices` is how many a chip has: the answer is about one of them.
 
     The arithmetic is what MaxText counts for the model, or XLA for what it compiled if that is more. Both leave things
     out, what is computed again and all passes of a loop but one, so it stays a bound. XLA's count of bytes would be
@@ -67,14 +68,16 @@ def least_seconds(chip: Chip, answer: Compiled, *, eight_bit: bool) -> float:
     flops = max(answer.model_flops or 0, answer.xla_flops or 0)
     peak = chip.eight_bit_flops if eight_bit else chip.bf16_flops
     moved = answer.argument_bytes + answer.output_bytes
-    return chip.devices * max(flops / peak, moved / chip.hbm_bytes_a_second)
+    return devices * max(flops / peak, moved / chip.hbm_bytes_a_second)
 
 
 def _bound(run: Run, question: Question, answer: Compiled) -> str:
     assert run.group is not None
     slice_ = run.group.slice
     chip = CHIPS[slice_.generation]
-    seconds = least_seconds(chip, answer, eight_bit=_in_eight_bits(question.arguments))
+    seconds = least_seconds(
+        chip, answer, devices=devices_per_chip(slice_), eight_bit=_in_eight_bits(question.arguments)
+    )
     tokens = answer.tokens / seconds
     chips = run.slices * slice_.chips
     return (
@@ -139,7 +142,7 @@ def _refused_value(key: str, reason: str, value: str) -> str:
 
 
 def _a_device(slice_: Slice) -> str:
-    return "a chip" if CHIPS[slice_.generation].devices == 1 else "a device (half a chip)"
+    return "a chip" if devices_per_chip(slice_) == 1 else "a device (half a chip)"
 
 
 def _size(size: int) -> str:

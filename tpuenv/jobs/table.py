@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from tpuenv.jobs.job import Job
+from tpuenv.jobs.job import Job, State
 from tpuenv.jobs.obstacles import pod_obstacles
 from vocabulary.keys import RECIPE_LABEL
 from vocabulary.printable import printable
@@ -28,7 +28,7 @@ def table(jobs: Iterable[Job], now: datetime) -> Iterator[str]:
 def why(job: Job) -> list[str]:
     """Why it does not run, or how it failed."""
     if job.state.is_end:
-        return [job.end_message] if job.state.value == "failed" and job.end_message else []
+        return [job.end_message] if job.state == State.FAILED and job.end_message else []
     return [job.waits_because] if job.waits_because else pod_obstacles(job)
 
 

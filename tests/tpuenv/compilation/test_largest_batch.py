@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tpuenv.compilation.ground import recorded
-from tpuenv.compilation.largest_batch import LEAST, MOST, largest, search
+from tpuenv.compilation.alternatives import LEAST_BATCH
+from tpuenv.compilation.largest_batch import MOST, largest, search
 
 FITS, TOO_LARGE, REFUSED = recorded("fits"), recorded("does-not-fit"), recorded("assertion")
 
@@ -51,4 +52,4 @@ def test_the_result_is_the_largest_whole_batch_that_fits(first: int, limit: int)
     result, batches = searched(first, limit)
     assert result == min(limit, MOST)
     assert len(batches) == len({*batches}) <= 2 * math.log2(MOST) + 2
-    assert all(batch >= LEAST for batch in batches)
+    assert all(batch >= LEAST_BATCH for batch in batches)

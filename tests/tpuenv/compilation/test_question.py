@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from environment.tpu import slice_for, tpu_types
 from environment.tpu_catalogue import GENERATIONS
 from manifests.mesh import devices
-from manifests.render import BadManifest
+from manifests.render import BadManifest, rendered
 from tests.fleets import one_group, with_fleet
-from tests.tpuenv.compilation.ground import run
+from tests.tpuenv.compilation.ground import RECIPE, run
 from tpuenv.compilation import alternatives
 from tpuenv.compilation.question import question_of
 from tpuenv.compilation.topology import Topology, topology
@@ -107,3 +108,10 @@ def test_every_alternative_is_a_run_that_is_possible() -> None:
     for each in (run(), run(ici_data_parallelism="4"), run(slices=2, dcn_data_parallelism="2")):
         for alternative in (*alternatives.other_policies(each), *alternatives.more_sharding(each)):
             question_of(alternative.run)
+
+
+def test_flags_of_the_compiler_come_from_a_preset_as_they_do_in_the_manifest() -> None:
+    with_flags = {**RECIPE.presets, "tuned": {"libtpu_init_args": "--xla_tpu_flag=${REGION}"}}
+    tuned = replace(run(preset="tuned"), recipe=replace(RECIPE, presets=with_flags))
+    assert question_of(tuned).flags == "--xla_tpu_flag=us-east5"
+    assert f'value: "{question_of(tuned).flags}"' in rendered(tuned)["jobset.yaml"]

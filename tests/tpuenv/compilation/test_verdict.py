@@ -74,7 +74,8 @@ def test_eight_bit_arithmetic_has_a_lower_bound() -> None:
     answer = recorded("fits")
     assert isinstance(answer, Compiled)
     v6e = CHIPS["v6e"]
-    assert verdict.least_seconds(v6e, answer, eight_bit=True) == verdict.least_seconds(v6e, answer, eight_bit=False) / 2
+    seconds = {bits: verdict.least_seconds(v6e, answer, devices=1, eight_bit=bits == 8) for bits in (8, 16)}
+    assert seconds[8] == seconds[16] / 2
     quantized = run(quantization="int8")
     assert "963 ms" in list(verdict.lines(quantized, question_of(quantized), answer))[-1]
 
@@ -85,7 +86,9 @@ def test_a_device_of_tpu7x_is_half_a_chip() -> None:
     ironwood = run(with_fleet(one_group("type: tpu7x-32, slices: 1")))
     assert verdict.in_one_line(ironwood, answer) == "fits: peak 26.13 of 94.74 GiB a device (half a chip) (28 %)"
     assert answer.model_flops is not None
-    assert verdict.least_seconds(CHIPS["tpu7x"], answer, eight_bit=False) == answer.model_flops / (2307e12 / 2)
+    assert verdict.least_seconds(CHIPS["tpu7x"], answer, devices=2, eight_bit=False) == answer.model_flops / (
+        2307e12 / 2
+    )
 
 
 def test_without_arithmetic_the_bound_is_that_of_the_memory() -> None:
@@ -99,7 +102,7 @@ def test_without_arithmetic_the_bound_is_that_of_the_memory() -> None:
         parts=(),
         seconds=1,
     )
-    assert verdict.least_seconds(CHIPS["v6e"], answer, eight_bit=False) == pytest.approx(0.001)
+    assert verdict.least_seconds(CHIPS["v6e"], answer, devices=1, eight_bit=False) == pytest.approx(0.001)
 
 
 @pytest.mark.parametrize("damaged", [None, [], {}, {"outcome": "fits"}, {"outcome": "compiled", "seconds": "9"}])
