@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from vocabulary.printable import limited, printable
+from vocabulary.text_file import replace_text
 
 _RECORD = ".rendered"  # in the folder: the files that the last run wrote, as a JSON list
 
@@ -88,7 +89,7 @@ def _write(folder: Path, texts: Mapping[str, str], earlier: Iterable[str], stale
     """Deletes what is stale, which could still be submitted, then writes the files."""
     folder.mkdir(parents=True, exist_ok=True)
     # Both, so that the next run knows its predecessor's files wherever this one ends.
-    _replace(folder / _RECORD, json.dumps(sorted({*earlier, *texts})))
+    replace_text(folder / _RECORD, json.dumps(sorted({*earlier, *texts})))
     for file in stale:
         file.unlink()
         for parent in _between(folder, file):
@@ -97,17 +98,5 @@ def _write(folder: Path, texts: Mapping[str, str], earlier: Iterable[str], stale
     for path, text in texts.items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        _replace(file, text)
-    _replace(folder / _RECORD, json.dumps(list(texts)))
-
-
-def _replace(file: Path, text: str) -> None:
-    """Writes the file whole, and never through a symbolic link."""
-    new = file.with_name(f"{_RECORD}.{os.getpid()}")
-    new.unlink(missing_ok=True)
-    try:
-        with new.open("x", encoding="utf-8") as stream:
-            stream.write(text)
-        new.replace(file)
-    finally:
-        new.unlink(missing_ok=True)
+        replace_text(file, text)
+    replace_text(folder / _RECORD, json.dumps(list(texts)))

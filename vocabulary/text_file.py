@@ -1,7 +1,10 @@
-"""Reads the text of a file that somebody wrote by hand: small, and in UTF-8."""
+"""Text files in UTF-8: reads small ones that somebody wrote by hand, and never leaves half of one that is written."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from vocabulary.printable import quoted
@@ -29,3 +32,22 @@ def read_text(path: Path, *, holds: str, most_kib: int = 1024) -> str:
         line = raw[: error.start].count(b"\n") + 1
         byte = raw[error.start]
         raise Unreadable(f"line {line} is not UTF-8 (byte 0x{byte:02x}); save the file as UTF-8") from None
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Writes the whole file or leaves it as it was; a symbolic link is replaced, not followed. Raises OSError."""
+    with new_file_for(path, text) as new:
+        new.replace(path)
+
+
+@contextmanager
+def new_file_for(path: Path, text: str) -> Iterator[Path]:
+    """A file with the text in the folder of `path`, to move there; it is removed where it was not. Raises OSError."""
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    new.unlink(missing_ok=True)
+    try:
+        with new.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+        yield new
+    finally:
+        new.unlink(missing_ok=True)

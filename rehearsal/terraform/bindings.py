@@ -15,7 +15,6 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import json
-import os
 import re
 import tarfile
 from collections.abc import Iterable, Mapping
@@ -25,6 +24,7 @@ from pathlib import Path
 
 from rehearsal.terraform import schemas
 from rehearsal.terraform.schemas import Attribute, Block, Nested, NestedBlock
+from vocabulary.text_file import replace_text
 
 PROVIDER = "provider"  # the name under which a provider's own configuration is asked for
 DATA = "data."  # prefix of a data source's name, as Terraform writes it: data.google_project
@@ -95,16 +95,9 @@ def read(provider: str, names: Iterable[str], cache: Path) -> dict[str, Block]:
     sources = _sources(provider, {_folder(provider, name) for name in types})
     blocks = {name: _schema(provider, name, sources) for name in types}
     with contextlib.suppress(OSError):  # a folder of somebody else's: read again next time
-        _keep(kept, json.dumps({name: schemas.to_json(block) for name, block in blocks.items()}))
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        replace_text(kept, json.dumps({name: schemas.to_json(block) for name, block in blocks.items()}))
     return blocks
-
-
-def _keep(path: Path, text: str) -> None:
-    """Write a file so that nobody ever reads half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}")
-    part.write_text(text)
-    part.replace(path)
 
 
 def _folder(provider: str, name: str) -> str:

@@ -13,6 +13,7 @@ from environment.settings.model import KEYS_OF_THE_FLEET
 from tpuenv.commands import options
 from tpuenv.commands.command import command
 from tpuenv.failure import Failed, WrongArgument
+from vocabulary.text_file import new_file_for
 
 _EXISTS = "--write: there is a fleet.yaml already, and it stays as it is; move it away first"
 
@@ -61,14 +62,9 @@ def fleet(*, write: bool) -> None:
 
 def _write_new(path: Path, text: str) -> None:
     """Writes all of the file or none of it, and never over another. Raises WrongArgument, Failed."""
-    new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        try:
-            with new.open("x", encoding="utf-8") as stream:
-                stream.write(text)
+        with new_file_for(path, text) as new:
             _move(new, path)
-        finally:
-            new.unlink(missing_ok=True)
     except FileExistsError:
         raise WrongArgument(_EXISTS) from None
     except OSError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import stat
@@ -24,6 +23,7 @@ from tpuenv.failure import Failed, WrongArgument
 from tpuenv.google import login
 from tpuenv.jobs.runs import known_recipe, run_of
 from vocabulary.printable import printable
+from vocabulary.text_file import new_file_for
 
 
 @command(
@@ -145,17 +145,12 @@ def _write(file: Path, text: str) -> None:
     """Writes all of the file or leaves it as it was. Raises Failed."""
     try:
         target = file.resolve()
-        new = target.with_name(f".{target.name}.{os.getpid()}")
         if target.exists() and not stat.S_ISREG(target.stat().st_mode):
             target.write_text(text, encoding="utf-8")  # a device or a pipe
             return
-        try:
-            with new.open("x", encoding="utf-8") as stream:
-                stream.write(text)
+        with new_file_for(target, text) as new:
             if target.exists():
                 shutil.copymode(target, new)
             new.replace(target)
-        finally:
-            new.unlink(missing_ok=True)
     except (OSError, RuntimeError) as error:
         raise Failed(f"-o: {printable(str(file))}: {getattr(error, 'strerror', None) or error}") from None

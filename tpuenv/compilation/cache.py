@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from tpuenv.compilation.answers import Answer, NotAnAnswer, answer_from
 from tpuenv.compilation.question import Question
+from vocabulary.text_file import replace_text
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,9 @@ class Cache:
         error.
         """
         file = self._file(question)
-        new = file.with_name(f"{file.name}.{os.getpid()}")
         with suppress(OSError):
-            try:
-                self.folder.mkdir(parents=True, exist_ok=True)
-                new.write_text(json.dumps({"question": _as_json(question), "answer": answer}), encoding="utf-8")
-                new.replace(file)
-            finally:
-                new.unlink(missing_ok=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            replace_text(file, json.dumps({"question": _as_json(question), "answer": answer}))
 
     def _file(self, question: Question) -> Path:
         return self.folder / f"{question.digest}.json"

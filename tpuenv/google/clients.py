@@ -43,7 +43,7 @@ _TRANSIENT = if_exception_type(
 
 _LONGEST = 300  # characters of an answer that are shown
 
-_LOG_IN = "run `gcloud auth application-default login`, then this again"
+LOG_IN = "run `gcloud auth application-default login`, then this again"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,12 +139,12 @@ class Clients:
                 f"network: no answer within {self.patience.again:.0f} s: {_brief(error)}; check the connection and "
                 "HTTPS_PROXY, then run this again"
             )
-        return f"credentials: Google does not accept yours ({_brief(error)}); {_LOG_IN}"
+        return f"credentials: Google does not accept yours ({_brief(error)}); {LOG_IN}"
 
     def _refusal(self, error: exceptions.GoogleAPICallError, what: str, permission: str, role: str) -> str:
         message, reasons = message_of(error), _reasons(error)
         if error.code == 401:
-            return f"credentials: Google does not accept yours ({message}); {_LOG_IN}"
+            return f"credentials: Google does not accept yours ({message}); {LOG_IN}"
         if "billing" in message.lower() or any("BILLING" in reason.upper() for reason in reasons):
             return (
                 f"PROJECT_ID: '{self.project_id}' has no open billing account, and the APIs need one; link one at "
@@ -223,7 +223,7 @@ def credentials(project_id: str) -> google.auth.credentials.Credentials:
             scopes=["https://www.googleapis.com/auth/cloud-platform"], quota_project_id=quota_project or project_id
         )
     except (DefaultCredentialsError, RefreshError) as error:
-        raise Failed(f"credentials: none that can be used on this machine ({_brief(error)}); {_LOG_IN}") from error
+        raise Failed(f"credentials: none that can be used on this machine ({_brief(error)}); {LOG_IN}") from error
     if not isinstance(login, Person | FederatedPerson) and isinstance(login, CredentialsWithQuotaProject):
         login = login.with_quota_project(quota_project)  # type: ignore[no-untyped-call]
     return login

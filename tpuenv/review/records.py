@@ -10,7 +10,6 @@ import json
 import os
 import re
 import subprocess
-import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from environment import Environment, project
 from tpuenv.failure import Failed
 from tpuenv.review.changes import NO_CHANGES, Change, Changes, Value
 from tpuenv.terraform.stacks import PIPELINE, Stack
+from vocabulary.text_file import replace_text
 
 if TYPE_CHECKING:
     from tpuenv.google.storage import BucketObjects
@@ -112,10 +112,7 @@ class RecordFolder:
         path = self._path(record.digest, record.stack)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            number, part = tempfile.mkstemp(dir=path.parent, prefix=f".{record.stack}-")
-            with os.fdopen(number, "w", encoding="utf-8") as file:
-                file.write(record.text)
-            Path(part).replace(path)
+            replace_text(path, record.text)
         except OSError as error:
             raise Failed(f"{path}: cannot be written: {error.strerror or error}") from error
         return str(path)
