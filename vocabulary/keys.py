@@ -7,6 +7,19 @@ ZONE_LABEL = "topology.kubernetes.io/zone"
 REGION_LABEL = "topology.kubernetes.io/region"
 MACHINE_LABEL = "node.kubernetes.io/instance-type"
 
+# Of batch Jobs, on pods: https://kubernetes.io/docs/reference/labels-annotations-taints/
+JOB_LABEL = "batch.kubernetes.io/job-name"
+JOB_UID_LABEL = "batch.kubernetes.io/controller-uid"
+COMPLETION_INDEX_LABEL = "batch.kubernetes.io/job-completion-index"  # of an Indexed Job; an annotation too
+
+# JobSet 0.12.0, on pods: api/jobset/v1alpha2
+JOBSET_LABEL = "jobset.sigs.k8s.io/jobset-name"
+REPLICATED_JOB_LABEL = "jobset.sigs.k8s.io/replicatedjob-name"
+REPLICATED_JOB_REPLICAS_LABEL = "jobset.sigs.k8s.io/replicatedjob-replicas"
+JOB_INDEX_LABEL = "jobset.sigs.k8s.io/job-index"  # from 0 in the replicated job: the slice
+JOB_GLOBAL_INDEX_LABEL = "jobset.sigs.k8s.io/job-global-index"  # from 0 in the JobSet
+RESTART_ATTEMPT_LABEL = "jobset.sigs.k8s.io/restart-attempt"
+
 # GKE: https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
 TPU = "google.com/tpu"  # the resource, and the key of the taint that GKE puts on every TPU node
 ACCELERATOR_LABEL = "cloud.google.com/gke-tpu-accelerator"  # on every TPU node

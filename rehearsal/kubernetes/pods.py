@@ -19,10 +19,17 @@ from datetime import datetime, timedelta, timezone
 from rehearsal.kubernetes.objects import Object, Objects
 from rehearsal.kubernetes.placement import placements
 from rehearsal.kubernetes.status import Status
-
-JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
-JOB_NAME = "batch.kubernetes.io/job-name"
-COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+from vocabulary.keys import (
+    COMPLETION_INDEX_LABEL,
+    JOB_GLOBAL_INDEX_LABEL,
+    JOB_INDEX_LABEL,
+    JOB_LABEL,
+    JOB_UID_LABEL,
+    JOBSET_LABEL,
+    REPLICATED_JOB_LABEL,
+    REPLICATED_JOB_REPLICAS_LABEL,
+    RESTART_ATTEMPT_LABEL,
+)
 
 LOG = "pod-log"  # the kind, in the cloud, of the log of a pod: a list of times and lines
 
@@ -58,7 +65,7 @@ def end_of(job: Object) -> str:
 def is_of_a_job(pod: Object) -> bool:
     """Whether a stored Pod is one that a job's controller has made, by its labels."""
     labels = pod["metadata"].get("labels") or {}
-    return pod["kind"] == "Pod" and bool({JOBSET_NAME, JOB_NAME} & labels.keys())
+    return pod["kind"] == "Pod" and bool({JOBSET_LABEL, JOB_LABEL} & labels.keys())
 
 
 def write_log(api: Objects, namespace: str, pod: str, lines: list[str]) -> None:
@@ -84,7 +91,7 @@ def log_of(api: Objects, pod: Object, *, timestamps: bool, since: str, tail: int
         )
     stored = api.cloud.get(LOG, f"{api.cluster}|{namespace}|{name}")
     labels = pod["metadata"].get("labels") or {}
-    job = labels.get(JOBSET_NAME) or labels.get(JOB_NAME)
+    job = labels.get(JOBSET_LABEL) or labels.get(JOB_LABEL)
     line = NO_PROGRAM.format(name=name) + (NO_END.format(job=job) if job else "")
     default = [[f"{_STARTED:%Y-%m-%dT%H:%M:%S}.000000001Z", line]]
     lines = [(time, line) for time, line in (stored["lines"] if stored else default) if time[:19] >= since[:19]]
@@ -122,12 +129,12 @@ def _pods(job: Object, nodes: dict[tuple[str, str, str], list[str]], end: str) -
         size = int(spec.get("parallelism", 1))
         for index in range(int(replicated.get("replicas", 1))):
             labels = {
-                JOBSET_NAME: job["metadata"]["name"],
-                "jobset.sigs.k8s.io/replicatedjob-name": replicated["name"],
-                "jobset.sigs.k8s.io/replicatedjob-replicas": str(replicated.get("replicas", 1)),
-                "jobset.sigs.k8s.io/job-index": str(index),
-                "jobset.sigs.k8s.io/job-global-index": str(every),
-                "jobset.sigs.k8s.io/restart-attempt": str(restarts),
+                JOBSET_LABEL: job["metadata"]["name"],
+                REPLICATED_JOB_LABEL: replicated["name"],
+                REPLICATED_JOB_REPLICAS_LABEL: str(replicated.get("replicas", 1)),
+                JOB_INDEX_LABEL: str(index),
+                JOB_GLOBAL_INDEX_LABEL: str(every),
+                RESTART_ATTEMPT_LABEL: str(restarts),
             }
             every += 1
             name = f"{job['metadata']['name']}-{replicated['name']}-{index}"
@@ -140,11 +147,11 @@ def _pods_of_job(
     """JobSet makes its Jobs Indexed; a Job of its own says whether it is."""
     template = spec["template"]
     indexed = owner["kind"] == "JobSet" or spec.get("completionMode") == "Indexed"
-    attempt = labels.get("jobset.sigs.k8s.io/restart-attempt", "0")
+    attempt = labels.get(RESTART_ATTEMPT_LABEL, "0")
     job_uid = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{owner['metadata'].get('uid', '')}/{name}/{attempt}"))
     for index in range(int(spec.get("parallelism", 1))):
         of_template = copy.deepcopy(template.get("metadata") or {})
-        numbered = {COMPLETION_INDEX: str(index)} if indexed else {}
+        numbered = {COMPLETION_INDEX_LABEL: str(index)} if indexed else {}
         node = nodes[index] if index < len(nodes) else ""
         pod_name = f"{name}-{index}-{_suffix(job_uid, index)}" if indexed else f"{name}-{_suffix(job_uid, index)}"
         yield {
@@ -160,9 +167,9 @@ def _pods_of_job(
                     **(of_template.get("labels") or {}),
                     **labels,
                     **numbered,
-                    JOB_NAME: name,
+                    JOB_LABEL: name,
                     "job-name": name,
-                    "batch.kubernetes.io/controller-uid": job_uid,
+                    JOB_UID_LABEL: job_uid,
                 },
                 "annotations": {**(of_template.get("annotations") or {}), **numbered},
                 "ownerReferences": [

@@ -21,8 +21,9 @@ from tests.cluster.ground import can_run_pods
 from tests.cluster.lab import CONTROLLERS, Terraform, for_a_lab, releases_of_local_charts
 from tests.cluster.outcome import ADMITTED, Outcome, outcome_of
 from tests.synthesis import read_stack
-from tpuenv.jobs.job import Job, State, read_job, read_jobs
+from tpuenv.jobs.job import Job, State
 from tpuenv.jobs.obstacles import who_uses
+from tpuenv.jobs.read_jobs import read_job, read_jobs
 from tpuenv.jobs.submission import create
 from tpuenv.kubernetes.client import Cluster
 from tpuenv.kubernetes.errors import ApiError

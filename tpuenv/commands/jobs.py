@@ -30,7 +30,7 @@ def jobs(*, team: str | None) -> None:
     environment = project.load_for_google()
     teams = team_names(environment, team)
     # Not before the settings are known to be good: Google's libraries take a second to load.
-    from tpuenv.jobs.job import read_teams
+    from tpuenv.jobs.read_jobs import read_teams
     from tpuenv.jobs.table import table
     from tpuenv.kubernetes.connection import connect
 

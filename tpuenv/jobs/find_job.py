@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from environment.fleet.values import meant
 from tpuenv.failure import WrongArgument
-from tpuenv.jobs.job import Job, read_teams
+from tpuenv.jobs.job import Job
+from tpuenv.jobs.read_jobs import read_teams
 from tpuenv.kubernetes.client import Cluster
 from vocabulary.printable import quoted
 

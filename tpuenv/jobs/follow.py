@@ -9,9 +9,11 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from tpuenv.failure import Failed, WrongArgument
-from tpuenv.jobs.job import WITH_PODS, Job, Pod, State, read_job
+from tpuenv.jobs.job import WITH_PODS, Job, State
 from tpuenv.jobs.log import Position, new_lines
 from tpuenv.jobs.obstacles import exit_words, failed_pods, pod_obstacles, warnings_of, who_uses
+from tpuenv.jobs.pod import Pod
+from tpuenv.jobs.read_jobs import read_job
 from tpuenv.kubernetes.client import Cluster
 from tpuenv.kubernetes.errors import ApiError, Unreachable
 from tpuenv.terminal.colours import Tone

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
-from typing import Any
 
-from tpuenv.kubernetes.client import Cluster
-from tpuenv.kubernetes.errors import ApiError
-from vocabulary.keys import LOCAL_QUEUE, POOL_GROUP_LABEL, TPU
+from tpuenv.jobs.pod import Pod, has_chips
+from tpuenv.kubernetes.objects import Object, condition_of, is_true, status_of
+from vocabulary.keys import POOL_GROUP_LABEL, TPU
 from vocabulary.printable import counted
 
-Object = dict[str, Any]
-
-# On pods. JobSet 0.12.0: api/jobset/v1alpha2; Kubernetes: https://kubernetes.io/docs/reference/labels-annotations-taints/
-JOBSET_LABEL = "jobset.sigs.k8s.io/jobset-name"
-_REPLICATED_JOB_LABEL = "jobset.sigs.k8s.io/replicatedjob-name"
-_SLICE_LABEL = "jobset.sigs.k8s.io/job-index"
-_HOST_LABEL = "batch.kubernetes.io/job-completion-index"
-_JOB_LABEL = "batch.kubernetes.io/job-name"
-
-# The kinds whose pods are known by the labels above. Of others only what Kueue says of them is known.
+# The kinds whose pods are known by their labels. Of others only what Kueue says of them is known.
 WITH_PODS = ("JobSet", "Job")
 
 
@@ -40,93 +30,6 @@ class State(str, Enum):
     @property
     def is_end(self) -> bool:
         return self in (State.SUCCEEDED, State.FAILED)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pod:
-    """One pod of a job. `slice` counts the slices of the job from 0, and `host` the hosts of the slice."""
-
-    body: Object
-
-    @property
-    def name(self) -> str:
-        return str(self.body["metadata"]["name"])
-
-    @property
-    def uid(self) -> str:
-        return str(self.body["metadata"].get("uid") or "")
-
-    @property
-    def created(self) -> str:
-        """The time as the API server writes it, in order as text."""
-        return str(self.body["metadata"].get("creationTimestamp") or "")
-
-    @property
-    def part(self) -> str:
-        """The name of the replicated job of a JobSet."""
-        return self._label(_REPLICATED_JOB_LABEL)
-
-    @property
-    def slice(self) -> int:
-        return _number(self._label(_SLICE_LABEL))
-
-    @property
-    def host(self) -> int:
-        return _number(self._label(_HOST_LABEL))
-
-    @property
-    def phase(self) -> str:
-        return str(self._status.get("phase") or "Pending")
-
-    @property
-    def ready(self) -> bool:
-        """Whether all of its containers run, so that the program has begun."""
-        return self.phase == "Running" and not any("waiting" in state for _, state in self.containers)
-
-    @property
-    def started(self) -> bool:
-        """Whether its containers run or have ended: there is a log."""
-        return self.ready or self.phase in ("Succeeded", "Failed")
-
-    @property
-    def has_chips(self) -> bool:
-        return _has_chips(self.body.get("spec") or {})
-
-    @property
-    def containers(self) -> list[tuple[Object, Object]]:
-        """The status of each container, and its state: {"waiting": {"reason": ...}}."""
-        keys = ("initContainerStatuses", "containerStatuses")
-        return [(item, item.get("state") or {}) for key in keys for item in self._status.get(key) or []]
-
-    @property
-    def container(self) -> str:
-        """The container whose log is the program's: that with the chips, or the first."""
-        containers = (self.body.get("spec") or {}).get("containers") or [{}]
-        program = next((item for item in containers if _has_chips({"containers": [item]})), containers[0])
-        return str(program.get("name") or "")
-
-    @property
-    def unschedulable(self) -> str:
-        """Why no node takes it, in the scheduler's words; "" if one has."""
-        for condition in self._status.get("conditions") or []:
-            if (condition.get("type"), condition.get("status")) == ("PodScheduled", "False"):
-                return str(condition.get("message") or condition.get("reason") or "no node takes it")
-        return ""
-
-    @property
-    def place(self) -> str:
-        """ "slice 0, host 2"; of a Job without chips "pod 0"."""
-        if not self.has_chips and not self.part:
-            return f"pod {self.host}"
-        part = "" if self.has_chips or not self.part else f"part {self.part}, "
-        return f"{part}slice {self.slice}, host {self.host}"
-
-    @property
-    def _status(self) -> Object:
-        return self.body.get("status") or {}
-
-    def _label(self, key: str) -> str:
-        return str((self.body["metadata"].get("labels") or {}).get(key) or "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,13 +52,13 @@ class Job:
     @property
     def state(self) -> State:
         """https://kueue.sigs.k8s.io/docs/concepts/workload/ and the conditions of JobSets and Jobs"""
-        if _true(self.body, "Failed"):
+        if is_true(self.body, "Failed"):
             return State.FAILED
-        if _true(self.body, "Completed") or _true(self.body, "Complete"):
+        if is_true(self.body, "Completed") or is_true(self.body, "Complete"):
             return State.SUCCEEDED
-        if finished := _condition(self.workload, "Finished"):
+        if finished := condition_of(self.workload, "Finished"):
             return State.FAILED if "Failed" in str(finished.get("reason")) else State.SUCCEEDED
-        if not _true(self.workload, "Admitted"):
+        if not is_true(self.workload, "Admitted"):
             given_up = (self.workload.get("spec") or {}).get("active") is False
             return State.SUSPENDED if given_up else State.WAITING
         if self.kind in WITH_PODS and self.hosts and self.running == self.hosts:
@@ -185,7 +88,7 @@ class Job:
     @property
     def assignments(self) -> list[Object]:
         """What Kueue has given each pod set; nothing while it waits."""
-        return list((_status(self.workload).get("admission") or {}).get("podSetAssignments") or [])
+        return list((status_of(self.workload).get("admission") or {}).get("podSetAssignments") or [])
 
     @property
     def host_pods(self) -> tuple[Pod, ...]:
@@ -211,12 +114,12 @@ class Job:
 
     @property
     def restarts(self) -> int:
-        return int(_status(self.body).get("restarts") or 0)
+        return int(status_of(self.body).get("restarts") or 0)
 
     @property
     def restarts_used(self) -> int:
         """How many of them count: those after an interruption need not."""
-        used = _status(self.body).get("restartsCountTowardsMax")
+        used = status_of(self.body).get("restartsCountTowardsMax")
         return self.restarts if used is None else int(used)
 
     @property
@@ -231,7 +134,7 @@ class Job:
     @property
     def end_message(self) -> str:
         """Why it has failed, in JobSet's words."""
-        condition = _condition(self.body, "Failed") or _condition(self.workload, "Finished")
+        condition = condition_of(self.body, "Failed") or condition_of(self.workload, "Finished")
         return str(condition.get("message") or condition.get("reason") or "")
 
     @property
@@ -253,7 +156,7 @@ class Job:
         return "; ".join(dict.fromkeys(filter(None, (*self._evicted(), *self._checks(), self._quota()))))
 
     def _evicted(self) -> Iterator[str]:
-        condition = _condition(self.workload, "Evicted")
+        condition = condition_of(self.workload, "Evicted")
         if condition.get("status") != "True":
             return
         reason, message = str(condition.get("reason") or ""), str(condition.get("message") or "")
@@ -268,9 +171,9 @@ class Job:
 
     def _checks(self) -> Iterator[str]:
         """What admission checks wait for: with flex-start and queued provisioning, Google's machines."""
-        if not _true(self.workload, "QuotaReserved"):
+        if not is_true(self.workload, "QuotaReserved"):
             return
-        for check in _status(self.workload).get("admissionChecks") or []:
+        for check in status_of(self.workload).get("admissionChecks") or []:
             if check.get("state") != "Ready":
                 message = str(check.get("message") or "")
                 yield f"it has its quota, and Google looks for machines ({check.get('name')})" + (
@@ -278,7 +181,7 @@ class Job:
                 )
 
     def _quota(self) -> str:
-        condition = _condition(self.workload, "QuotaReserved")
+        condition = condition_of(self.workload, "QuotaReserved")
         return str(condition.get("message") or "") if condition.get("status") == "False" else ""
 
     def _parts(self) -> list[_Part]:
@@ -305,129 +208,7 @@ class _Part:
 def _part(replicas: int, job_spec: Object) -> _Part:
     pod = (job_spec.get("template") or {}).get("spec") or {}
     size = int(job_spec.get("parallelism", 1))
-    return _Part(replicas=replicas, size=size, has_chips=_has_chips(pod), selector=pod.get("nodeSelector") or {})
-
-
-def read_job(cluster: Cluster, *, team: str, kind: str, name: str) -> Job | None:
-    """One job with its pods; None where there is none. Raises tpuenv.failure.Failed."""
-    body = cluster.find(kind, team, name)
-    if body is None:
-        return None
-    workloads = cluster.all("Workload", team)
-    labels = {JOBSET_LABEL if kind == "JobSet" else _JOB_LABEL: name}
-    pods = cluster.all("Pod", team, labels=labels) if kind in WITH_PODS else []
-    job = Job(kind=kind, team=team, name=name, body=body, workload={}, pods=_pods(pods))
-    workload = next((item for item in workloads if owner_of(item) == (kind, name)), {})
-    return replace(job, workload=workload, position=_positions(workloads).get(name_of(workload), 0))
-
-
-def read_jobs(cluster: Cluster, team: str) -> list[Job]:
-    """All jobs of a team, the oldest first. Raises tpuenv.failure.Failed."""
-    workloads = cluster.all("Workload", team)
-    positions = _positions(workloads)
-    known = {owner_of(item): item for item in workloads}
-    bodies = {("JobSet", name_of(item)): item for item in cluster.all("JobSet", team)}
-    for item in cluster.all("Job", team):
-        if not item["metadata"].get("ownerReferences"):
-            bodies["Job", name_of(item)] = item
-    pods: dict[tuple[str, str], list[Object]] = {}
-    for pod in cluster.all("Pod", team):
-        labels = pod["metadata"].get("labels") or {}
-        of = ("JobSet", labels[JOBSET_LABEL]) if JOBSET_LABEL in labels else ("Job", labels.get(_JOB_LABEL, ""))
-        pods.setdefault(of, []).append(pod)
-    jobs = []
-    for kind, name in {**bodies, **known}:
-        workload = known.get((kind, name), {})
-        jobs.append(
-            Job(
-                kind=kind,
-                team=team,
-                name=name,
-                body=bodies.get((kind, name), {}),
-                workload=workload,
-                pods=_pods(pods.get((kind, name), [])),
-                position=positions.get(name_of(workload), 0),
-            )
-        )
-    oldest = datetime.min.replace(tzinfo=timezone.utc)
-    return sorted(jobs, key=lambda job: (job.created or oldest, job.name))
-
-
-def read_teams(cluster: Cluster, teams: Sequence[str]) -> tuple[list[Job], dict[str, ApiError]]:
-    """The jobs of the teams, and why those of other teams may not be read. Raises ApiError where none may, Failed."""
-    jobs: list[Job] = []
-    refused: dict[str, ApiError] = {}
-    for team in teams:
-        try:
-            jobs += read_jobs(cluster, team)
-        except ApiError as error:
-            if error.code != 403:
-                raise
-            refused[team] = error
-    if refused and len(refused) == len(teams):
-        raise next(iter(refused.values()))
-    return jobs, refused
-
-
-def owner_of(workload: Object) -> tuple[str, str]:
-    """The kind and name of the job of a Workload."""
-    owners = workload["metadata"].get("ownerReferences") or [{}]
-    owner = next((item for item in owners if item.get("controller")), owners[0])
-    return str(owner.get("kind") or "Workload"), str(owner.get("name") or name_of(workload))
-
-
-def name_of(body: Object) -> str:
-    return str((body.get("metadata") or {}).get("name") or "")
-
-
-def _positions(workloads: Iterable[Object]) -> dict[str, int]:
-    """By the name of a Workload that waits, its place among those of its LocalQueue, which is the team's only one.
-
-    Kueue takes them by priority, then by age.
-    https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/#queueing-strategy
-    """
-    queues: dict[str, list[Object]] = {}
-    for item in workloads:
-        spec = item.get("spec") or {}
-        if _true(item, "QuotaReserved") or _true(item, "Finished") or spec.get("active") is False:
-            continue
-        queues.setdefault(str(spec.get("queueName") or LOCAL_QUEUE), []).append(item)
-    positions = {}
-    for waiting in queues.values():
-        waiting.sort(
-            key=lambda item: (
-                -int((item.get("spec") or {}).get("priority") or 0),
-                str(item["metadata"].get("creationTimestamp") or ""),
-            )
-        )
-        positions.update({name_of(item): number for number, item in enumerate(waiting, 1)})
-    return positions
-
-
-def _pods(bodies: Iterable[Object]) -> tuple[Pod, ...]:
-    """Without those that are being deleted: others take their place."""
-    return tuple(Pod(body=body) for body in bodies if "deletionTimestamp" not in body["metadata"])
-
-
-def _has_chips(pod_spec: Object) -> bool:
-    for container in pod_spec.get("containers") or []:
-        resources = container.get("resources") or {}
-        if TPU in (resources.get("limits") or {}) or TPU in (resources.get("requests") or {}):
-            return True
-    return False
-
-
-def _status(body: Object) -> Object:
-    return body.get("status") or {}
-
-
-def _condition(body: Object, type_: str) -> Object:
-    conditions = _status(body).get("conditions") or []
-    return next((item for item in conditions if item.get("type") == type_), {})
-
-
-def _true(body: Object, type_: str) -> bool:
-    return _condition(body, type_).get("status") == "True"
+    return _Part(replicas=replicas, size=size, has_chips=has_chips(pod), selector=pod.get("nodeSelector") or {})
 
 
 def _time(text: object) -> datetime | None:
@@ -436,7 +217,3 @@ def _time(text: object) -> datetime | None:
         return datetime.fromisoformat(str(text).replace("Z", "+00:00"))
     except ValueError:
         return None
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isdecimal() else 0

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpuenv.jobs.job import Job, Object, Pod, name_of, read_jobs
+from tpuenv.jobs.job import Job
+from tpuenv.jobs.pod import Pod
+from tpuenv.jobs.read_jobs import read_jobs
 from tpuenv.kubernetes.client import Cluster
+from tpuenv.kubernetes.objects import Object, name_of
 from vocabulary.keys import TPU
 from vocabulary.printable import counted, shortened
 

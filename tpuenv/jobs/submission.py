@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from admission.workload import KINDS
 from tpuenv.failure import Failed
 from tpuenv.jobs.job import Job
 from tpuenv.kubernetes.client import CREATED, Cluster
 from tpuenv.kubernetes.errors import ApiError
+from tpuenv.kubernetes.objects import Object
 from vocabulary.keys import RECIPE_LABEL, SUBMISSION_ANNOTATION
 from vocabulary.printable import quoted
-
-Object = dict[str, Any]
 
 
 def create(cluster: Cluster, manifests: Sequence[Object], *, recipe: str) -> Job:

@@ -16,8 +16,8 @@ from google.auth.exceptions import GoogleAuthError, TransportError
 from tpuenv.failure import Failed
 from tpuenv.google.clients import LOG_IN, Patience
 from tpuenv.kubernetes.errors import ApiError, Unreachable, explained
+from tpuenv.kubernetes.objects import Object
 
-Object = dict[str, Any]
 T = TypeVar("T")
 
 # By kind: its API version, and its name in paths. What members of a team may read or write, stacks/access.py.

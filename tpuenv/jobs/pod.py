@@ -1,0 +1,108 @@
+"""A pod of a job, as the API server has it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tpuenv.kubernetes.objects import Object
+from vocabulary.keys import COMPLETION_INDEX_LABEL, JOB_INDEX_LABEL, REPLICATED_JOB_LABEL, TPU
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pod:
+    """One pod of a job. `slice` counts the slices of the job from 0, and `host` the hosts of the slice."""
+
+    body: Object
+
+    @property
+    def name(self) -> str:
+        return str(self.body["metadata"]["name"])
+
+    @property
+    def uid(self) -> str:
+        return str(self.body["metadata"].get("uid") or "")
+
+    @property
+    def created(self) -> str:
+        """The time as the API server writes it, in order as text."""
+        return str(self.body["metadata"].get("creationTimestamp") or "")
+
+    @property
+    def part(self) -> str:
+        """The name of the replicated job of a JobSet."""
+        return self._label(REPLICATED_JOB_LABEL)
+
+    @property
+    def slice(self) -> int:
+        return _number(self._label(JOB_INDEX_LABEL))
+
+    @property
+    def host(self) -> int:
+        return _number(self._label(COMPLETION_INDEX_LABEL))
+
+    @property
+    def phase(self) -> str:
+        return str(self._status.get("phase") or "Pending")
+
+    @property
+    def ready(self) -> bool:
+        """Whether all of its containers run, so that the program has begun."""
+        return self.phase == "Running" and not any("waiting" in state for _, state in self.containers)
+
+    @property
+    def started(self) -> bool:
+        """Whether its containers run or have ended: there is a log."""
+        return self.ready or self.phase in ("Succeeded", "Failed")
+
+    @property
+    def has_chips(self) -> bool:
+        return has_chips(self.body.get("spec") or {})
+
+    @property
+    def containers(self) -> list[tuple[Object, Object]]:
+        """The status of each container, and its state: {"waiting": {"reason": ...}}."""
+        keys = ("initContainerStatuses", "containerStatuses")
+        return [(item, item.get("state") or {}) for key in keys for item in self._status.get(key) or []]
+
+    @property
+    def container(self) -> str:
+        """The container whose log is the program's: that with the chips, or the first."""
+        containers = (self.body.get("spec") or {}).get("containers") or [{}]
+        program = next((item for item in containers if has_chips({"containers": [item]})), containers[0])
+        return str(program.get("name") or "")
+
+    @property
+    def unschedulable(self) -> str:
+        """Why no node takes it, in the scheduler's words; "" if one has."""
+        for condition in self._status.get("conditions") or []:
+            if (condition.get("type"), condition.get("status")) == ("PodScheduled", "False"):
+                return str(condition.get("message") or condition.get("reason") or "no node takes it")
+        return ""
+
+    @property
+    def place(self) -> str:
+        """ "slice 0, host 2"; of a Job without chips "pod 0"."""
+        if not self.has_chips and not self.part:
+            return f"pod {self.host}"
+        part = "" if self.has_chips or not self.part else f"part {self.part}, "
+        return f"{part}slice {self.slice}, host {self.host}"
+
+    @property
+    def _status(self) -> Object:
+        return self.body.get("status") or {}
+
+    def _label(self, key: str) -> str:
+        return str((self.body["metadata"].get("labels") or {}).get(key) or "")
+
+
+def has_chips(pod_spec: Object) -> bool:
+    """Whether a container of the pod asks for TPU chips."""
+    for container in pod_spec.get("containers") or []:
+        resources = container.get("resources") or {}
+        if TPU in (resources.get("limits") or {}) or TPU in (resources.get("requests") or {}):
+            return True
+    return False
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() else 0
