@@ -2,6 +2,8 @@
 
     summary: One line.                      # what the lists of recipes show
     tpu: false                              # it runs on the CPU pool; default true
+    generations: [v5e, v6e]                 # of TPUs that it runs on; default all
+    hosts: 1                                # of the slices that it runs on; default any number
     images: [tensorboard]                   # recipes whose images the manifests use as ${IMAGE_TENSORBOARD}
     parameters:                             # of the manifests, as ${MAX_RESTARTS}
       max_restarts: {default: 10, kind: count, help: How often a failed run starts again}
@@ -31,6 +33,7 @@ from pathlib import Path
 
 from environment.fleet.reader import Reader
 from environment.fleet.values import meant, one_of, true_or_false, whole
+from environment.tpu_catalogue import GENERATIONS
 from manifests.mesh import Mesh, MeshPart
 from manifests.parameters import BOUNDED, KINDS, Parameter, text_value
 from manifests.recipe import Recipe
@@ -40,7 +43,10 @@ from vocabulary.yaml_text import NotYaml, Value, parse
 
 _KEY = "[A-Za-z][A-Za-z0-9_]*"
 _PRESET = "preset"  # chooses one, so it is no key of a recipe
-_RECIPE_KEYS = ("summary", "tpu", "images", "parameters", "arguments", "more_arguments", "mesh", "presets", "preset")
+_RECIPE_KEYS = (
+    *("summary", "tpu", "generations", "hosts", "images", "parameters", "arguments", "more_arguments", "mesh"),
+    *("presets", "preset"),
+)
 _PARAMETER_KEYS = ("default", "required", "example", "kind", "help", "choices", "least", "most")
 _MOST = 999_999_999  # as a bound of a value
 
@@ -75,6 +81,8 @@ class _Parser:
             undescribed,
             summary=(reader.parsed(values["summary"], text_value) or "") if "summary" in values else "",
             tpu=reader.parsed(values["tpu"], true_or_false) is not False if "tpu" in values else True,
+            generations=self._generations(values.get("generations")),
+            hosts=(reader.parsed(values["hosts"], whole(1, _MOST)) or 0) if "hosts" in values else 0,
             images=tuple(reader.listed(values["images"], text_value)) if "images" in values else (),
             parameters=self._parameters(values.get("parameters"), argument=False),
             arguments=self._parameters(values.get("arguments"), argument=True),
@@ -85,6 +93,9 @@ class _Parser:
         self._check_keys(root, recipe)
         if recipe.mesh.keys and not recipe.tpu:
             reader.complain(values["mesh"], "divides TPUs, and the recipe has tpu: false; remove one of them")
+        for key in ("generations", "hosts"):
+            if key in values and not recipe.tpu:
+                reader.complain(values[key], "is about TPUs, and the recipe has tpu: false; remove one of them")
         others = {*recipe.parameters, *recipe.arguments, *recipe.mesh.keys}
         recipe = replace(recipe, more_arguments=tuple(key for key in recipe.more_arguments if key not in others))
         presets = self._presets(values.get("presets"), recipe)
@@ -92,6 +103,9 @@ class _Parser:
         if preset is not None and preset not in presets:
             reader.complain(values["preset"], f"there is no preset {quoted(preset)}{meant(preset, presets)}")
         return replace(recipe, presets=presets, preset=preset)
+
+    def _generations(self, value: Value | None) -> tuple[str, ...]:
+        return tuple(self._reader.listed(value, one_of("generation of TPUs", GENERATIONS))) if value else ()
 
     def _parameters(self, value: Value | None, *, argument: bool) -> dict[str, Parameter]:
         parameters = {}

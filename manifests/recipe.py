@@ -6,20 +6,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from environment import PoolGroup
 from manifests.mesh import Mesh
 from manifests.parameters import Parameter, text_value
-from vocabulary.printable import printable
+from vocabulary.printable import counted, printable
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """One folder. `manifests` are the texts of its YAML files, with ${NAMES}, by file name in their order."""
+    """One folder. `manifests` are the texts of its YAML files, with ${NAMES}, by file name in their order.
+
+    `generations` and `hosts` are the TPUs that its program runs on: "v5e", and how many hosts a slice has. () and 0
+    mean all.
+    """
 
     name: str
     folder: Path
     manifests: Mapping[str, str]
     summary: str = ""
     tpu: bool = True
+    generations: tuple[str, ...] = ()
+    hosts: int = 0
     images: tuple[str, ...] = ()
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     arguments: Mapping[str, Parameter] = field(default_factory=dict)
@@ -39,6 +46,17 @@ class Recipe:
         """The keys that have no default and must be set, with an example of each."""
         both = {**self.parameters, **self.arguments}
         return {key: parameter.example or "" for key, parameter in both.items() if parameter.required}
+
+    def unsuited(self, group: PoolGroup) -> str:
+        """Why it does not run on the slices of this pool group, in a sentence without its end; "" if it does."""
+        slice_ = group.slice
+        of_group = f"a slice of pool group {group.name} ({slice_.tpu_type})"
+        if self.generations and slice_.generation not in self.generations:
+            return f"recipe {self.name} runs on TPU {' and '.join(self.generations)}; {of_group} is {slice_.generation}"
+        if self.hosts not in (0, slice_.hosts):
+            hosts = counted(self.hosts, "host")
+            return f"recipe {self.name} runs on slices of {hosts}; {of_group} has {slice_.hosts}"
+        return ""
 
     def value(self, key: str, text: str) -> str:
         """The value of one of the keys, as it is filled in; of a mesh it is as written.

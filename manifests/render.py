@@ -88,10 +88,10 @@ def _good_values(run: Run) -> _Values:
 
 
 def render(environment: Environment, recipes: Iterable[Recipe] | None = None) -> dict[str, str]:
-    """A Kustomize base of every recipe for every team and pool group that the team may use; each file by its path.
+    """A Kustomize base of every recipe for every team and pool group that the team may use and that suits the recipe.
 
-    The paths are {team}/{group}/{recipe}/{file}. A recipe of the CPU pool is below {team}/cpu. Recipes with keys that
-    must be set are left out. Raises BadManifest with every mistake of all of them.
+    Each file is by its path, {team}/{group}/{recipe}/{file}. A recipe of the CPU pool is below {team}/cpu. Recipes with
+    keys that must be set are left out. Raises BadManifest with every mistake of all of them.
     """
     texts: dict[str, str] = {}
     mistakes: dict[str, None] = {}  # a dict keeps their order; most are the same for every team and group
@@ -144,7 +144,7 @@ def _runs(recipe: Recipe, environment: Environment) -> Iterator[Run]:
             yield Run(recipe=recipe, environment=environment, team=team)
             continue
         for group in environment.groups:
-            if group.name in team.pools:
+            if group.name in team.pools and not recipe.unsuited(group):
                 yield Run(recipe=recipe, environment=environment, team=team, group=group)
 
 
@@ -245,6 +245,8 @@ def _bad_run(run: Run) -> Iterator[str]:
         yield f"recipe {recipe.name} runs on the CPU pool; name no pool group, not '{group.name}'"
     elif group and group.name not in run.team.pools:
         yield f"team {run.team.name} may not use pool group '{group.name}'; it may use {', '.join(run.team.pools)}"
+    elif group and (why := recipe.unsuited(group)):
+        yield f"{why}; {_suited(run)}"
     most = group.slices if group else 1
     if not 1 <= run.slices <= most:
         there_are = f"pool group {group.name} has {counted(most, 'slice')}" if group else "it runs on the CPU pool"
@@ -254,6 +256,13 @@ def _bad_run(run: Run) -> Iterator[str]:
             f"name: {quoted(run.name)} cannot name a run; use 1 to {LONGEST_NAME} lower-case letters, digits and "
             "hyphens, the first a letter, no hyphen last"
         )
+
+
+def _suited(run: Run) -> str:
+    """What to do where the recipe does not run on the run's pool group."""
+    others = (group for group in run.environment.groups if group.name in run.team.pools)
+    names = [group.name for group in others if not run.recipe.unsuited(group)]
+    return f"use pool group {' or '.join(names)}" if names else f"team {run.team.name} has no pool group that suits it"
 
 
 def _derived(run: Run) -> dict[str, str]:
@@ -284,6 +293,7 @@ def _derived(run: Run) -> dict[str, str]:
         "HOSTS": str(slice_.hosts),
         "CHIPS_PER_HOST": str(slice_.chips_per_host),
         "CHIPS": str(slice_.chips),
+        "GENERATION": slice_.generation,
         "DEVICES": str(mesh.devices(slice_)),
         "SLICES": str(run.slices),
         "GROUP_SLICES": str(run.group.slices),

@@ -39,6 +39,8 @@ def test_a_folder_with_a_yaml_file_is_a_recipe_and_hidden_ones_and_caches_are_no
 def test_a_recipe_is_what_its_parameters_file_says(tmp_path: Path) -> None:
     parameters = """
         summary: Serves a model.
+        generations: [v5e, tpu7x]
+        hosts: 4
         images: [hello-tpu]
         parameters:
           restarts: {default: 010, kind: count, help: a}
@@ -53,6 +55,7 @@ def test_a_recipe_is_what_its_parameters_file_says(tmp_path: Path) -> None:
     (folder / "serve" / "keys.txt").write_text("extra\nrate\nother\nrestarts\nici_a\n")
     recipe = recipe_named("serve", folder)
     assert (recipe.summary, recipe.tpu, recipe.images) == ("Serves a model.", True, ("hello-tpu",))
+    assert (recipe.generations, recipe.hosts) == (("v5e", "tpu7x"), 4)
     assert recipe.parameters["restarts"].default == "10"
     assert recipe.required == {"to": "b"}
     assert (recipe.arguments["rate"].default, recipe.arguments["how"].choices) == ("3e-5", ("fast", "slow"))
@@ -70,6 +73,9 @@ def test_a_recipe_is_what_its_parameters_file_says(tmp_path: Path) -> None:
         ("a: [", "1: is not YAML: "),
         ("sumary: a", "1: sumary: is not a key; did you mean 'summary'?"),
         ("tpu: maybe", "1: tpu: 'maybe' is neither true nor false"),
+        ("generations: [v6]", "generations: 'v6' is no generation of TPUs; did you mean 'v6e'?"),
+        ("hosts: 0", "1: hosts: '0' is not a whole number from 1 to 999999999"),
+        ("tpu: false\nhosts: 1", "2: hosts: is about TPUs, and the recipe has tpu: false; remove one of them"),
         ("images: [nope]", "images: there is no recipe 'nope'; there are hello-tpu, serve"),
         ("arguments: {a: {kind: size, help: b}}", "1: arguments.a.kind: 'size' is no kind; there are count, number, "),
         ("arguments: {a: {kind: count}}", "1: arguments.a: needs a kind, which is one of count, number, flag, "),

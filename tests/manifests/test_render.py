@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import environment
 from admission import Verdict
-from environment import Environment
+from environment import Environment, PoolGroup, Team
 from environment.fleet.quotas import most_slices, slices_of_teams
 from environment.settings.model import MOST_SLICES
 from environment.tpu import slice_for, tpu_types
@@ -34,11 +34,18 @@ EVERY_RECIPE = pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: rec
 DEFAULT = environment.load(HERE / "cases" / "default.env", {})
 
 
+def group_for(recipe: Recipe) -> PoolGroup | None:
+    """The pool group of the default environment, or where its slices do not suit the recipe, with others."""
+    (group,) = DEFAULT.groups
+    of_types = (dataclasses.replace(group, slice=slice_for(name)) for name in ("v6e-16", "v5litepod-32", "v6e-4"))
+    return next(other for other in of_types if not recipe.unsuited(other)) if recipe.tpu else None
+
+
 def run_of(recipe: Recipe, **fields: Any) -> Run:
     """A run of the recipe in the default environment, with an example of each key that must be set."""
-    group = DEFAULT.groups[0] if recipe.tpu else None
     settings = {**recipe.required, **fields.pop("settings", {})}
-    return Run(recipe=recipe, environment=DEFAULT, team=DEFAULT.teams[0], group=group, settings=settings, **fields)
+    fields.setdefault("group", group_for(recipe))
+    return Run(recipe=recipe, environment=DEFAULT, team=DEFAULT.teams[0], settings=settings, **fields)
 
 
 def runs(environment_: Environment, recipe: Recipe) -> Iterator[tuple[Run, bool]]:
@@ -53,8 +60,16 @@ def runs(environment_: Environment, recipe: Recipe) -> Iterator[tuple[Run, bool]
             yield run, True
         for group in environment_.groups if recipe.tpu else ():
             most = most_slices(team, environment_.teams, shared[group.name])
-            for slices in sorted({1, max(1, most)}) if group.name in team.pools else ():
+            able = group.name in suiting(environment_, recipe, team)
+            for slices in sorted({1, max(1, most)}) if able else ():
                 yield dataclasses.replace(run, group=group, slices=slices), slices <= most
+
+
+def suiting(environment_: Environment, recipe: Recipe, team: Team) -> Iterator[str]:
+    """The names of the pool groups that the team may use and that suit the recipe."""
+    for group in environment_.groups:
+        if group.name in team.pools and not recipe.unsuited(group):
+            yield group.name
 
 
 def objects(texts: dict[str, str]) -> list[dict[str, Any]]:
@@ -93,7 +108,7 @@ def test_every_recipe_is_a_kustomize_base_for_every_team_and_group_that_it_may_u
         for team in configured.teams
         for recipe in RECIPES
         if not recipe.required
-        for group in (team.pools if recipe.tpu else ("cpu",))
+        for group in ([*suiting(configured, recipe, team)] if recipe.tpu else ("cpu",))
     }
     assert {path.parent for path in written} == {*bases}
     for folder, recipe in bases.items():
@@ -306,6 +321,28 @@ def test_a_run_that_cannot_be_says_what_there_is() -> None:
         rendered(dataclasses.replace(run_of(recipe), group=None))
     with pytest.raises(BadManifest, match=r"^team tpu-training may not use pool group 'other'; it may use tpu$"):
         rendered(dataclasses.replace(run_of(recipe), group=other))
+
+
+def test_a_recipe_runs_only_on_slices_that_suit_it_and_says_which_do(tmp_path: Path, synthesis: Synthesis) -> None:
+    recipe = new_recipe(tmp_path, "generations: [v5e, v6e]\nhosts: 2", "a: ${GENERATION}\n")
+    several = synthesis.environment("three-teams-four-groups")
+    groups = {group.name: group for group in several.groups}
+    research, _, students = several.teams
+    run = Run(recipe=recipe, environment=several, team=research, group=groups["dev"])
+    with pytest.raises(BadManifest) as hosts:
+        rendered(run)
+    assert str(hosts.value) == (
+        "recipe serve runs on slices of 2 hosts; a slice of pool group dev (v6e-16) has 4; use pool group serve"
+    )
+    with pytest.raises(BadManifest) as generation:
+        rendered(dataclasses.replace(run, group=groups["pretrain"]))
+    assert str(generation.value) == (
+        "recipe serve runs on TPU v5e and v6e; a slice of pool group pretrain (v5p-256) is v5p; use pool group serve"
+    )
+    with pytest.raises(BadManifest, match=r"has 4; team students has no pool group that suits it$"):
+        rendered(dataclasses.replace(run, team=students))
+    assert {path.split("/")[1] for path in render(several, [recipe])} == {"serve"}, "the others are left out"
+    assert rendered(dataclasses.replace(run, group=groups["serve"])) == {"server.yaml": "a: v6e\n"}
 
 
 def test_a_key_that_is_near_none_of_many_says_what_lists_them() -> None:

@@ -97,6 +97,17 @@ def test_every_manifest_of_a_recipe_is_submitted_in_the_order_of_the_files(
     assert "waits: chips of flavor tpu: in use by jobs" in printed.partition("serve on 2 slices")[2], "by the first"
 
 
+def test_a_recipe_is_submitted_where_the_slices_suit_it_and_elsewhere_it_says_why_not(
+    deployed: FakeCloud, synthesis: Synthesis, job: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = submitted(deployed, synthesis.environment("default"), server=job, parameters="generations: [v5e]\n")
+    assert parts.problems == []
+    assert flat(capsys.readouterr().out).endswith(
+        "serve on 1 slice of pool group tpu not submitted: recipe serve runs on TPU v5e; a slice of pool group tpu "
+        "(v6e-16) is v6e"
+    )
+
+
 def test_a_recipe_of_the_cpu_pool_is_submitted_once_a_team_with_examples_of_what_must_be_set(
     fleet: FakeCloud, synthesis: Synthesis, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -86,6 +86,8 @@ def _group(
             mistakes.append(f"--group: recipe {recipe.name} runs on the CPU pool; leave --group out")
         return None
     groups = {group.name: group for group in environment.groups if team is None or group.name in team.pools}
+    if name is None:
+        groups = {name: group for name, group in groups.items() if not recipe.unsuited(group)} or groups
     if name is None and len(groups) == 1:
         return next(iter(groups.values()))
     if name is None:

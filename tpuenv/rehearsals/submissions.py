@@ -33,6 +33,7 @@ class _Round:
     slices: int
     teams: Mapping[str, int]
     without: tuple[str, ...] = ()  # teams that can never have a slice of the group
+    unsuited: str = ""  # why the recipe does not run on the group, which is then left to no team
 
     @property
     def title(self) -> str:
@@ -55,6 +56,8 @@ def submit_recipes(parts: Parts, cluster: str, recipes: Sequence[Recipe] | None 
         delete(parts.world, cluster, created)
         created.clear()
         parts.say(f"  {round_.title}")
+        if round_.unsuited:
+            parts.say(f"    not submitted: {round_.unsuited}")
         verdicts: dict[str, list[str]] = {}
         for team, owned in round_.teams.items():
             verdict = _submit(parts, cluster, round_, team, owned, created)
@@ -75,6 +78,9 @@ def _rounds(environment: Environment, recipes: Sequence[Recipe]) -> Iterator[_Ro
             yield _Round(recipe=recipe, group=None, slices=0, teams={team.name: 0 for team in teams})
             continue
         for group in environment.groups:
+            if why := recipe.unsuited(group):
+                yield _Round(recipe=recipe, group=group, slices=1, teams={}, unsuited=why)
+                continue
             users = [team for team in teams if group.name in team.pools]
             most = {team.name: most_slices(team, teams, shared[group.name]) for team in users}
             owned = {name: shared[group.name][name] for name in most if most[name]}
