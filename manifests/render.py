@@ -6,6 +6,7 @@ import difflib
 import json
 import re
 import secrets
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,7 @@ DEFAULT_PRIORITY = "medium"
 LONGEST_NAME = 40
 
 _ARGUMENTS = "ARGUMENTS"
+_SHELL_ARGUMENTS = "SHELL_ARGUMENTS"
 _IMAGE = "IMAGE"
 
 PRESET = "preset"  # the key that chooses one
@@ -177,13 +179,13 @@ class _Values:
         self.arguments |= self._mesh(run, values)
         self.arguments |= {key: values[key] for key in run.recipe.more_arguments if key in values}
         self.parameters = {key: values.get(key, "") for key in run.recipe.parameters}
-        derived = {**derived, _ARGUMENTS: _flow_list(f"{key}={value}" for key, value in self.arguments.items())}
+        words = [f"{key}={value}" for key, value in self.arguments.items()]
+        derived |= {_ARGUMENTS: _flow_list(words), _SHELL_ARGUMENTS: _escaped(shlex.join(words))}
         for key in run.recipe.parameters:
             if key.upper() in derived:
                 name = f"${{{key.upper()}}}"
                 self.mistakes.append(f"{key}: cannot be a parameter, for {name} is derived; give it another name")
-        # A JSON text is one of YAML: between the quotation marks of the manifest its characters are escaped.
-        escaped = {key.upper(): json.dumps(value, ensure_ascii=False)[1:-1] for key, value in self.parameters.items()}
+        escaped = {key.upper(): _escaped(value) for key, value in self.parameters.items()}
         self.names = {**escaped, **derived}
 
     def _chosen(self, run: Run, derived: Mapping[str, str]) -> dict[str, str]:
@@ -343,6 +345,11 @@ def _filled(text: str, names: Mapping[str, str]) -> str:
         return names.get(match[2], "").replace("\n", "\n" + " " * (indent + 2))
 
     return _NAME.sub(value, text)
+
+
+def _escaped(text: str) -> str:
+    """As it stands between the quotation marks of the manifest: a JSON text is one of YAML."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def _flow_list(words: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -157,14 +158,22 @@ def test_a_name_of_its_own_changes_nothing_but_the_names_of_the_objects(recipe: 
     assert plain == named
 
 
+def shell_words(text: str) -> list[str]:
+    """What a shell makes of the text; nothing if it is no line of a shell."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return []
+
+
 @EVERY_RECIPE
 def test_any_text_that_is_set_is_in_the_manifests_as_it_is(recipe: Recipe) -> None:
-    """Parameters of the kind text stand between quotation marks."""
+    """Parameters of the kind text stand between quotation marks, and on the line of a shell they are one word."""
     keys = [key for key, known in {**recipe.parameters, **recipe.arguments}.items() if known.kind == "text"]
     hard = "a: \"b\" # 'c' \\ {d}, [e]"
     for key in keys:
         made = objects(rendered(run_of(recipe, settings={key: hard})))
-        assert any(hard in text for text in texts_in(made)), key
+        assert any(hard in word for text in texts_in(made) for word in (text, *shell_words(text))), key
 
 
 def texts_in(value: Any) -> Iterator[str]:
