@@ -58,8 +58,8 @@ class Ground:
 
         def answer(request: Request) -> Response:
             self.requests.append(f"{request.method} {request.path.rpartition('.goog')[2]}")
-            for look in list(self.before):
-                response = look(request)
+            for answer_first in list(self.before):
+                response = answer_first(request)
                 if response is not None:
                     return response
             return google(request)
