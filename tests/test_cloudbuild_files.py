@@ -67,6 +67,14 @@ def test_pull_requests_are_tested_before_they_are_planned() -> None:
     assert all(step.wait_for is None for step in build("plan").steps), "one after the other"
 
 
+def test_pull_requests_are_tested_by_the_fast_tests_but_those_of_the_published_settings(
+    pytestconfig: pytest.Config,
+) -> None:
+    fast = pytestconfig.getini("addopts")
+    args = build("plan").steps[0].args
+    assert args[args.index("-m", 1) + 1] == f"{fast[fast.index('-m') + 1]} and not published"
+
+
 @pytest.mark.parametrize("name", ["plan", "drift"])
 def test_what_runs_as_the_plan_account_applies_nothing(name: str) -> None:
     words = {word for step in build(name).steps for word in step.args}
