@@ -17,6 +17,7 @@ from environment.settings.model import KEYS
 from rehearsal import started_processes
 from tests import published
 from tests.examples import examples
+from tests.reused_synthesis.copy_synthesis import FOLDER as REUSED
 from tests.synthesis import Synthesis
 
 # What leads to a cloud, real or fake, or steers Terraform.
@@ -126,6 +127,7 @@ def as_published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         if name in KEYS or name.startswith(_LEADING):
             del os.environ[name]
     os.environ[FOLDER] = str(published.folder(tmp_path_factory.mktemp("published")))
+    os.environ[REUSED] = str(_of_the_run(tmp_path_factory, "reused-synthesis"))
     yield
     os.environ.clear()
     os.environ.update(before)
@@ -133,8 +135,12 @@ def as_published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def synthesis(tmp_path_factory: pytest.TempPathFactory) -> Synthesis:
-    # pytest-xdist gives every process a folder in that of the run.
+    return Synthesis(_of_the_run(tmp_path_factory, "synthesis"))
+
+
+def _of_the_run(tmp_path_factory: pytest.TempPathFactory, name: str) -> Path:
+    """A folder that all processes of this run share: pytest-xdist gives each a folder in that of the run."""
     of_process = tmp_path_factory.getbasetemp()
-    folder = (of_process.parent if "PYTEST_XDIST_WORKER" in os.environ else of_process) / "synthesis"
+    folder = (of_process.parent if "PYTEST_XDIST_WORKER" in os.environ else of_process) / name
     folder.mkdir(exist_ok=True)
-    return Synthesis(folder)
+    return folder

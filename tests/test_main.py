@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,38 @@ def test_terraform_never_reads_a_stack_twice_whichever_form_was_there_before(tmp
     for hcl in (False, True, False):
         form = "cdk.tf" if hcl else "cdk.tf.json"
         assert synthesize(tmp_path, hcl=hcl) == {f"{stack}/{form}" for stack in STACKS}
+
+
+@pytest.mark.slow
+def test_what_tests_reuse_is_what_main_py_writes_and_prints(tmp_path: Path) -> None:
+    """Also in a folder with the manifests of another environment; and where nothing can be synthesized."""
+    variables = {"PROJECT_ID": "my-project", "TPU_TIPE": "v6e-16"}
+    reusing = {**variables, "PYTHONPATH": str(ROOT / "tests" / "reused_synthesis")}
+
+    def run(folder: str, variables: Mapping[str, str]) -> tuple[int, str, str]:
+        done = subprocess.run(
+            [sys.executable, "main.py"],
+            cwd=ROOT,
+            env={**os.environ, **variables, "CDKTF_OUTDIR": str(tmp_path / folder)},
+            capture_output=True,
+            text=True,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    def written(folder: str) -> dict[Path, bytes]:
+        files = [path for path in (tmp_path / folder).rglob("*") if path.is_file()]
+        return {path.relative_to(tmp_path / folder): path.read_bytes() for path in files}
+
+    expected = run("real", variables)
+    assert "TPU_TIPE" in expected[2]
+    assert run("reused", {**reusing, "TPU_TYPE": "v5p-128"})[0] == 0
+    before = written("reused")
+    assert before != written("real")
+    for _ in range(2):
+        assert run("reused", reusing) == expected
+        assert written("reused") == written("real")
+    bad = {"TPU_TYPE": "v6e-17"}
+    assert run("reused", {**reusing, **bad}) == run("real", {**variables, **bad})
 
 
 @pytest.mark.slow

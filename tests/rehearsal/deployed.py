@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from rehearsal.google.storage import BUCKET
 from rehearsal.kubernetes.api import Api
 from rehearsal.world import Project, World
 from tests.rehearsal.fake import CACHE, FakeCloud
-from tests.synthesis import read_stack
+from tests.reused_synthesis.copy_synthesis import FOLDER as REUSED
+from tests.synthesis import HERE, read_stack
 
 Going = Callable[[str], None]
 
@@ -79,7 +81,10 @@ def stacks_in(output: Path) -> list[str]:
 
 
 def world_of(configured: Environment, folder: Path, **settings: str) -> World:
-    """A world, in `folder`, whose project is the environment's; the real tools get `settings`."""
+    """A world, in `folder`, whose project is the environment's; the real tools get `settings`.
+
+    What they synthesize is synthesized once for equal input: tests/reused_synthesis.
+    """
     project = Project(
         id_=configured.settings.project_id,
         number=configured.settings.project_number or "123456789012",
@@ -88,7 +93,8 @@ def world_of(configured: Environment, folder: Path, **settings: str) -> World:
         services=list(SERVICES),
         repository=configured.settings.build_repository,
     )
-    return World(folder=folder, project=project, cache=CACHE, settings=settings)
+    reused = {"PYTHONPATH": str(HERE / "reused_synthesis"), REUSED: os.environ[REUSED]}
+    return World(folder=folder, project=project, cache=CACHE, settings=reused | settings)
 
 
 def addresses(output: Path, stack: str) -> list[str]:
