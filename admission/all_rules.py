@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from admission.api_server import containers, jobs, metadata, pods
 from admission.jobset import webhook
+from admission.kuberay import addon
 from admission.kuberay import clusters as ray_clusters
 from admission.kuberay import jobs as ray_jobs
 from admission.kueue import topology, webhooks
@@ -23,6 +24,7 @@ RULES: tuple[Rule, ...] = tuple(
         jobs.BOOK,
         ray_clusters.BOOK,
         ray_jobs.BOOK,
+        addon.BOOK,
         pods.BOOK,
         containers.BOOK,
     )

@@ -98,7 +98,7 @@ def _placed(
 ) -> Explanation:
     placement, partial = _placement(cluster, queue, workload, priority)
     reasons = [*way.reasons, *wrong, *slices.exclusive_cpu_pods(workload)]
-    notes = [*way.notes, *_priority_notes(cluster, workload), *partial]
+    notes = [*way.notes, *_priority_notes(cluster, workload), *partial, *slices.kept_slices(workload)]
     for item in placement.placed:
         reasons += _pod_set_reasons(cluster, queue, item)
         notes += _pod_set_notes(cluster, queue, item)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from environment import PoolGroup
+from environment import CapacityMode, PoolGroup
 from manifests.mesh import Mesh
 from manifests.parameters import Parameter, text_value
 from vocabulary.printable import counted, printable
+from vocabulary.ray import ray_obstacle
+
+_RAY = re.compile(r"^kind: Ray(Cluster|Job)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +60,10 @@ class Recipe:
         if self.hosts not in (0, slice_.hosts):
             hosts = counted(self.hosts, "host")
             return f"recipe {self.name} runs on slices of {hosts}; {of_group} has {slice_.hosts}"
+        if any(_RAY.search(text) for text in self.manifests.values()):
+            queued = group.capacity is CapacityMode.QUEUED
+            if why := ray_obstacle(slice_.topology, slice_.hosts, queued=queued):
+                return f"recipe {self.name} does not run on {of_group}: {why}"
         return ""
 
     def value(self, key: str, text: str) -> str:

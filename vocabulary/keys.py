@@ -26,6 +26,7 @@ ACCELERATOR_LABEL = "cloud.google.com/gke-tpu-accelerator"  # on every TPU node
 TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-topology"  # on every TPU node
 POOL_LABEL = "cloud.google.com/gke-nodepool"
 SPOT_LABEL = "cloud.google.com/gke-spot"
+QUEUED_TAINT = "cloud.google.com/gke-queued"  # on nodes that take only pods with a ProvisioningRequest
 FLEX_START_LABEL = "cloud.google.com/gke-flex-start"
 
 # Kueue 0.19.2: pkg/controller/constants, apis/kueue/v1beta2

@@ -1,7 +1,8 @@
 """What a TPU slice asks of the pods on it, and a node of every pod: what Kueue ignores, and GKE insists on.
 
 Facts: GKE, "About TPUs in GKE" and "Deploy TPU workloads in GKE Standard": pods ask for all chips of their host, a
-multi-host slice runs one pod on each host, its pods are indexed, and the node labels have accelerator and topology.
+multi-host slice runs one pod on each host, its pods are indexed, and the node labels have accelerator and topology. The
+webhook of GKE's Ray add-on takes no other numOfHosts than that (ai-on-gke/kuberay-tpu-webhook, main.go).
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from admission.cluster import ZERO, Flavor, Shape
 from admission.result import Reason, amount, asked, never
 from admission.workload import EXCLUSIVE_TOPOLOGY, PodSet, Workload
-from vocabulary.keys import ACCELERATOR_LABEL, POOL_GROUP_LABEL, TOPOLOGY_LABEL, TPU
+from vocabulary.keys import ACCELERATOR_LABEL, POOL_GROUP_LABEL, QUEUED_TAINT, TOPOLOGY_LABEL, TPU
 from vocabulary.printable import counted
+from vocabulary.ray import ray_obstacle
 
 
 def wants_tpu_nodes(pods: PodSet) -> bool:
@@ -37,6 +39,8 @@ def problems(pods: PodSet, flavor: Flavor, others: Sequence[Flavor] = ()) -> Ite
         wrong = [*_of_slice(pods, shape)]
         arbitrary = not _selects(pods, flavor) and any(shape != other.shape for other in others)
         yield from [_no_pool_group(pods, flavor, shape, others)] if wrong and arbitrary else wrong
+        if not wrong and _is_of_ray(pods):
+            yield from _for_ray(pods, flavor, shape)
     of_cpu_pool = bool(flavor.pool) and not pods.requests.get(TPU)
     if of_cpu_pool and tolerates_tpu_nodes(pods):
         return
@@ -82,12 +86,32 @@ def exclusive_cpu_pods(workload: Workload) -> Iterator[Reason]:
 
 def notes(pods: PodSet, flavor: Flavor) -> Iterator[str]:
     shape = flavor.shape
-    if pods.sized_by == "numOfHosts" or not pods.requests.get(TPU) or shape is None or shape.hosts == 1:
+    if _is_of_ray(pods) or not pods.requests.get(TPU) or shape is None or shape.hosts == 1:
         return
     if not pods.exclusive:
         yield (
             f"{pods.name}: nothing keeps its pods on one slice when several are free; in a JobSet, annotate the "
             f"replicatedJob with {EXCLUSIVE_TOPOLOGY}: cloud.google.com/gke-nodepool"
+        )
+
+
+def _is_of_ray(pods: PodSet) -> bool:
+    return pods.sized_by == "numOfHosts"
+
+
+def _for_ray(pods: PodSet, flavor: Flavor, shape: Shape) -> Iterator[Reason]:
+    queued = any(toleration.get("key").text() == QUEUED_TAINT for toleration in flavor.tolerations)
+    if why := ray_obstacle(shape.topology, shape.hosts, queued=queued):
+        yield never("ray-slice", pods.name, f"runs on flavor {flavor.name}; {why}", "use other slices, or a JobSet")
+
+
+def kept_slices(workload: Workload) -> Iterator[str]:
+    """Kueue frees the quota of a RayJob when it ends, and KubeRay its pods after this time."""
+    seconds = workload.spec.get("ttlSecondsAfterFinished").number(0) if workload.kind == "RayJob" else 0
+    if seconds > 0 and any(pods.requests.get(TPU) for pods in workload.pod_sets):
+        yield (
+            f"spec.ttlSecondsAfterFinished: its pods stay on the slices for {seconds} s after its end, when Kueue has "
+            "already given them to the next job, which waits so long; set 0"
         )
 
 
@@ -132,7 +156,7 @@ def _hosts(pods: PodSet, shape: Shape) -> Iterator[Reason]:
     size = pods.pods_per_replica
     right = " and ".join(f"{field}: {shape.hosts}" for field in pods.sized_by.split(" and "))
     if shape.hosts == 1:
-        if pods.exclusive and size != 1:
+        if (pods.exclusive or _is_of_ray(pods)) and size != 1:
             yield never(
                 "hosts-per-slice",
                 pods.name,

@@ -26,6 +26,7 @@ from vocabulary.keys import (
     POOL_CPU_ANNOTATION,
     POOL_GROUP_LABEL,
     POOL_MEMORY_ANNOTATION,
+    QUEUED_TAINT,
     TOPOLOGY_LABEL,
     TPU,
 )
@@ -55,7 +56,7 @@ _POD_PRIORITIES = {"very-low": 100, "low": 250, "medium": 500, "high": 750, "ver
 # https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest
 _PROVISIONING_CLASS = "queued-provisioning.gke.io"
 _PROVISIONING_CONTROLLER = "kueue.x-k8s.io/provisioning-request"
-_QUEUED_TAINT = {"key": "cloud.google.com/gke-queued", "value": "true", "effect": "NoSchedule"}
+_QUEUED_TAINT = {"key": QUEUED_TAINT, "value": "true", "effect": "NoSchedule"}
 _LONGEST_RUN_SECONDS = 7 * 24 * 3600  # of Dynamic Workload Scheduler, and its default
 
 
