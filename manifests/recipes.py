@@ -17,6 +17,8 @@ __all__ = ["BadManifest", "Recipe", "UnknownRecipe", "all_recipes", "recipe_name
 FOLDER = Path(__file__).parent
 PARAMETERS = "parameters.yaml"
 KUSTOMIZATION = "kustomization.yaml"  # what the rendered files of a run are listed in
+NAME_REFERENCES = "kustomizeconfig.yaml"  # where one of them names another, if Kustomize does not know of it
+KUSTOMIZE_FILES = (KUSTOMIZATION, NAME_REFERENCES)
 
 # With the random end of a run's name that is LONGEST_NAME, the longest name of a run, in manifests/render.py.
 _LONGEST_NAME = 33
@@ -94,7 +96,7 @@ def _bad_names(folder: Path, files: list[Path]) -> Iterator[str]:
         )
         return
     for file in files:
-        if file.name == KUSTOMIZATION:
-            yield f"{shown(folder, file.name)}: is what every rendered run gets; give the manifest another name"
+        if file.name in KUSTOMIZE_FILES:
+            yield f"{shown(folder, file.name)}: is what rendered runs get for Kustomize; give the manifest another name"
         elif not re.fullmatch(_FILE, file.name):
             yield f"{shown(folder, file.name)}: rename it to letters, digits, dots, hyphens and underscores"

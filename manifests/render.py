@@ -16,9 +16,9 @@ from environment.fleet.values import meant
 from manifests import mesh
 from manifests.images import DOCKERFILE, BadDockerfile, reference
 from manifests.recipe import shown
-from manifests.recipes import KUSTOMIZATION, BadManifest, Recipe, all_recipes
+from manifests.recipes import KUSTOMIZATION, NAME_REFERENCES, BadManifest, Recipe, all_recipes
 from vocabulary import yaml_text
-from vocabulary.keys import CPU_GROUP, LOCAL_QUEUE, POOL_GROUP_LABEL, TEAM_ACCOUNT
+from vocabulary.keys import CPU_GROUP, JOBSET_LABEL, LOCAL_QUEUE, POOL_GROUP_LABEL, TEAM_ACCOUNT
 from vocabulary.printable import counted, limited, quoted, shortened
 
 __all__ = ["LONGEST_NAME", "BadManifest", "Run", "arguments", "parameters", "render", "rendered", "unique_name"]
@@ -35,6 +35,16 @@ _SHELL_ARGUMENTS = "SHELL_ARGUMENTS"
 _IMAGE = "IMAGE"
 
 PRESET = "preset"  # the key that chooses one
+
+# A Service selects pods by the name of their JobSet. With this an overlay that renames the JobSet changes that, too.
+# https://github.com/kubernetes-sigs/kustomize/blob/master/examples/transformerconfigs/README.md#name-reference-transformer
+_SELECTORS = """\
+nameReference:
+- kind: JobSet
+  fieldSpecs:
+  - kind: Service
+    path: spec/selector/{}
+""".format(JOBSET_LABEL.replace("/", r"\/"))
 
 _RANDOM = "abcdefghijklmnopqrstuvwxyz234567"  # base 32, as in RFC 4648, in lower case
 _RANDOM_LENGTH = 6
@@ -105,7 +115,7 @@ def render(environment: Environment, recipes: Iterable[Recipe] | None = None) ->
             files, wrong = _texts(run, check=number == 0, where=f"recipe {recipe.name}: ")
             mistakes |= dict.fromkeys(wrong)
             texts |= {str(folder / file): text for file, text in files.items()}
-            texts[str(folder / KUSTOMIZATION)] = _kustomization(files)
+            texts |= {str(folder / file): text for file, text in _for_kustomize(recipe).items()}
     if mistakes:
         raise BadManifest(limited(mistakes))
     return texts
@@ -150,9 +160,14 @@ def _runs(recipe: Recipe, environment: Environment) -> Iterator[Run]:
                 yield Run(recipe=recipe, environment=environment, team=team, group=group)
 
 
-def _kustomization(files: Iterable[str]) -> str:
-    resources = "".join(f"- {file}\n" for file in files)
-    return f"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n{resources}"
+def _for_kustomize(recipe: Recipe) -> dict[str, str]:
+    """What makes a folder with the manifests of the recipe a Kustomize base, by file name."""
+    resources = "".join(f"- {file}\n" for file in recipe.manifests)
+    kustomization = f"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n{resources}"
+    if not any(f"{JOBSET_LABEL}: ${{NAME}}" in text for text in recipe.manifests.values()):
+        return {KUSTOMIZATION: kustomization}
+    configurations = f"configurations:\n- {NAME_REFERENCES}\n"
+    return {KUSTOMIZATION: kustomization + configurations, NAME_REFERENCES: _SELECTORS}
 
 
 class _Values:
@@ -264,7 +279,9 @@ def _suited(run: Run) -> str:
     """What to do where the recipe does not run on the run's pool group."""
     others = (group for group in run.environment.groups if group.name in run.team.pools)
     names = [group.name for group in others if not run.recipe.unsuited(group)]
-    return f"use pool group {' or '.join(names)}" if names else f"team {run.team.name} has no pool group that suits it"
+    if names:
+        return f"use pool group {' or '.join(names)}"
+    return f"no pool group of team {run.team.name} suits it; add one to the fleet (docs/fleet.md)"
 
 
 def _derived(run: Run) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import environment
 from environment import Environment
-from manifests.recipes import KUSTOMIZATION
+from manifests.recipes import KUSTOMIZE_FILES
 from manifests.render import render
 from manifests.written_files import write_files
 from stacks import app
@@ -55,7 +55,7 @@ class Synthesis:
         return _text(self.folder(case), stack)
 
     def manifests(self, case: str) -> dict[Path, str]:
-        """Rendered manifests, and the kustomizations that list them, by their path under `manifests`."""
+        """Rendered manifests, and what Kustomize reads beside them, by their path under `manifests`."""
         root = self.folder(case) / "manifests"
         return {path.relative_to(root): path.read_text(encoding="utf-8") for path in sorted(root.rglob("*.yaml"))}
 
@@ -70,7 +70,7 @@ class Synthesis:
             for stack in stacks_of(case)
             for resource in self.resources(case, stack, "kubernetes_manifest").values()
         ]
-        texts = (text for path, text in self.manifests(case).items() if path.name != KUSTOMIZATION)
+        texts = (text for path, text in self.manifests(case).items() if path.name not in KUSTOMIZE_FILES)
         return objects + [item for text in texts for item in documents_in(text)]
 
     def _synthesize(self, case: str) -> Path:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+import shutil
+import subprocess
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,13 +25,25 @@ from environment.tpu import slice_for, tpu_types
 from environment.tpu_catalogue import GENERATIONS
 from manifests.images import reference
 from manifests.parameters import Parameter
-from manifests.recipes import FOLDER, KUSTOMIZATION, BadManifest, Recipe, UnknownRecipe, all_recipes, recipe_named
+from manifests.recipes import (
+    FOLDER,
+    KUSTOMIZATION,
+    KUSTOMIZE_FILES,
+    NAME_REFERENCES,
+    BadManifest,
+    Recipe,
+    UnknownRecipe,
+    all_recipes,
+    recipe_named,
+)
 from manifests.render import LONGEST_NAME, Run, arguments, render, rendered, unique_name
+from manifests.written_files import write_files
 from tests.crd_schemas import errors_of
 from tests.recipe_folders import recipes_with
 from tests.synthesis import CASES, HERE, Synthesis
 from tpuenv.jobs.check import answers
 from tpuenv.jobs.manifests import Document
+from vocabulary.keys import JOBSET_LABEL
 
 RECIPES = all_recipes()
 EVERY_RECIPE = pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
@@ -91,7 +106,7 @@ def new_recipe(folder: Path, parameters: str, manifest: str = "a: 1\n") -> Recip
 def test_a_name_that_yaml_reads_as_something_else_stays_a_name(namespace: str) -> None:
     loaded = environment.load(HERE / "cases" / "default.env", {"NAMESPACE": namespace})
     for path, text in render(loaded).items():
-        for document in yaml.safe_load_all(text) if not path.endswith(KUSTOMIZATION) else ():
+        for document in yaml.safe_load_all(text) if not path.endswith(KUSTOMIZE_FILES) else ():
             assert document["metadata"]["namespace"] == namespace
 
 
@@ -115,12 +130,16 @@ def test_every_recipe_is_a_kustomize_base_for_every_team_and_group_that_it_may_u
     for folder, recipe in bases.items():
         files = {path.name: text for path, text in written.items() if path.parent == folder}
         kustomization = yaml.safe_load(files.pop(KUSTOMIZATION))
+        references = yaml.safe_load(files.pop(NAME_REFERENCES, "{}"))
+        made = objects(files)
         assert kustomization == {
             "apiVersion": "kustomize.config.k8s.io/v1beta1",
             "kind": "Kustomization",
             "resources": [*files],
+            **({"configurations": [NAME_REFERENCES]} if references else {}),
         }
-        made = objects(files)
+        selectors = [item["spec"].get("selector", {}) for item in made if item["kind"] == "Service"]
+        assert bool(references) == any(JOBSET_LABEL in selector for selector in selectors)
         names = [(item["kind"], item["metadata"]["name"]) for item in made]
         assert len({*names}) == len(names) > 0, "Kustomize takes each object once"
         assert {item["metadata"]["namespace"] for item in made} == {folder.parts[0]}
@@ -150,9 +169,15 @@ def test_the_answer_is_never_where_a_team_asks_for_more_than_it_can_have(synthes
 
 @EVERY_RECIPE
 def test_a_name_of_its_own_changes_nothing_but_the_names_of_the_objects(recipe: Recipe) -> None:
-    """So a nameSuffix of Kustomize renames all of a run: what needs its name reads it from the labels of the pods."""
+    """So a nameSuffix of Kustomize renames all of a run: what needs its name reads it from the labels of the pods.
+
+    Kustomize renames what a Service selects, too, for the base says so.
+    """
     plain, named = (objects(rendered(run_of(recipe, name=name))) for name in (None, "mine"))
     for before, after in zip(plain, named, strict=True):
+        if after["kind"] == "Service":
+            assert before["spec"]["selector"].pop(JOBSET_LABEL) == recipe.name
+            assert after["spec"]["selector"].pop(JOBSET_LABEL) == "mine"
         assert before["metadata"].pop("name").startswith(recipe.name)
         assert after["metadata"].pop("name").startswith("mine")
     assert plain == named
@@ -193,8 +218,9 @@ def test_names_are_unique_and_fit_with_every_ending_on_the_largest_slices(data: 
     recipe = data.draw(st.sampled_from(RECIPES))
     short = dataclasses.replace(recipe, name="x" * data.draw(st.integers(1, 33)))
     assert unique_name(short) != unique_name(short)
-    tpu_type = data.draw(st.sampled_from([name for generation in GENERATIONS for name in tpu_types(generation)]))
-    group = dataclasses.replace(DEFAULT.groups[0], name="g" * 38, slice=slice_for(tpu_type), slices=MOST_SLICES)
+    slices = (slice_for(name) for generation in GENERATIONS for name in tpu_types(generation))
+    groups = (dataclasses.replace(DEFAULT.groups[0], name="g" * 38, slice=of, slices=MOST_SLICES) for of in slices)
+    group = data.draw(st.sampled_from([group for group in groups if not recipe.unsuited(group)]))
     team = dataclasses.replace(DEFAULT.teams[0], name="t" * 63, pools=(group.name,))
     run = Run(
         recipe=recipe,
@@ -309,6 +335,33 @@ def test_a_recipe_with_keys_that_must_be_set_is_not_rendered_without_them(tmp_pa
     assert rendered(run_of(recipe, settings={"source": "gs://c"})) == {"server.yaml": 'a: "gs://c"\n'}
 
 
+def test_an_overlay_that_renames_a_run_renames_what_its_service_selects(tmp_path: Path) -> None:
+    """Kustomize itself, where kubectl is installed."""
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("kubectl is not installed")
+    manifest = f"""
+        apiVersion: jobset.x-k8s.io/v1alpha2
+        kind: JobSet
+        metadata: {{name: "${{NAME}}"}}
+        ---
+        apiVersion: v1
+        kind: Service
+        metadata: {{name: "${{NAME}}-http"}}
+        spec:
+          selector:
+            {JOBSET_LABEL}: ${{NAME}}
+        """
+    recipe = new_recipe(tmp_path, "summary: a", textwrap.dedent(manifest))
+    write_files(tmp_path / "bases", render(DEFAULT, [recipe]))
+    overlay = tmp_path / "overlay"
+    overlay.mkdir()
+    (overlay / KUSTOMIZATION).write_text("resources: [../bases/tpu-training/tpu/serve]\nnameSuffix: -two\n")
+    made = [*yaml.safe_load_all(subprocess.check_output([kubectl, "kustomize", str(overlay)], text=True))]
+    assert {item["metadata"]["name"] for item in made} == {"serve-two", "serve-http-two"}
+    assert [item["spec"]["selector"] for item in made if item["kind"] == "Service"] == [{JOBSET_LABEL: "serve-two"}]
+
+
 def test_every_mistake_of_a_run_is_named_at_once_with_what_to_do() -> None:
     settings = {"stps": "3", "size": "large", "ici_model": "3", "dcn_data": "two", "preset": "big"}
     with pytest.raises(BadManifest) as bad:
@@ -348,7 +401,7 @@ def test_a_recipe_runs_only_on_slices_that_suit_it_and_says_which_do(tmp_path: P
     assert str(generation.value) == (
         "recipe serve runs on TPU v5e and v6e; a slice of pool group pretrain (v5p-256) is v5p; use pool group serve"
     )
-    with pytest.raises(BadManifest, match=r"has 4; team students has no pool group that suits it$"):
+    with pytest.raises(BadManifest, match=r"has 4; no pool group of team students suits it; add one to "):
         rendered(dataclasses.replace(run, team=students))
     assert {path.split("/")[1] for path in render(several, [recipe])} == {"serve"}, "the others are left out"
     assert rendered(dataclasses.replace(run, group=groups["serve"])) == {"server.yaml": "a: v6e\n"}

@@ -276,11 +276,12 @@ def test_a_folder_is_the_manifests_below_it_by_name(tmp_path: Path, capsys: pyte
     assert [Path(line.partition(": ")[0]).name for line in lines] == ["a.yaml", "b.yml", "c.json"]
 
 
-def test_the_kustomization_of_a_rendered_folder_is_no_manifest(
+def test_what_a_rendered_folder_holds_for_kustomize_is_no_manifest(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "job.yaml").write_text(_manifest("jobset-one-slice"), encoding="utf-8")
     (tmp_path / "kustomization.yaml").write_text("kind: Kustomization\nresources: [job.yaml]\n", encoding="utf-8")
+    (tmp_path / "kustomizeconfig.yaml").write_text("nameReference: []\n", encoding="utf-8")
     assert _check(str(tmp_path)) == 0
     assert capsys.readouterr().err == ""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from manifests.recipes import KUSTOMIZATION
+from manifests.recipes import KUSTOMIZE_FILES
 
 _MAX_BYTES = 4 << 20
 _SUFFIXES = (".yaml", ".yml", ".json")  # what `kubectl apply -f FOLDER` takes, too
@@ -52,12 +52,12 @@ class _BadFile(ValueError):
 def documents(name: str) -> Iterator[Document]:
     """Every document of a file, of all files below a folder or, for "-", of standard input; of a List, its items.
 
-    A kustomization in a folder only lists the files. `name` is the path. What cannot be read is a document with a
+    What is in a folder for Kustomize is no manifest. `name` is the path. What cannot be read is a document with a
     problem; nothing is raised.
     """
     if name != "-" and os.path.isdir(name):
-        inside = (file for file in Path(name).rglob("*") if file.suffix in _SUFFIXES and file.name != KUSTOMIZATION)
-        files = sorted(file for file in inside if file.is_file())
+        inside = (file for file in Path(name).rglob("*") if file.suffix in _SUFFIXES and file.is_file())
+        files = sorted(file for file in inside if file.name not in KUSTOMIZE_FILES)
         if not files:
             yield Document(file=name, problem=f"holds no file that ends with {', '.join(_SUFFIXES)}")
         for file in files:
