@@ -35,8 +35,11 @@ def reconcile(api: Objects) -> None:
     going = True
     while going:
         going = False
-        for item in api.everything():
-            if "deletionTimestamp" in item["metadata"] and not list(holders(api, item)):
+        items = api.everything()
+        there = {item["metadata"].get("uid") for item in items}
+        for item in items:
+            goes = "deletionTimestamp" in item["metadata"] or _has_lost_its_owner(item, there)
+            if goes and not list(holders(api, item)):
                 api.remove(item)
                 going = True
         if webhooks.installed(api, "kueue"):
@@ -65,6 +68,14 @@ def holders(api: Objects, body: Object) -> Iterator[str]:
         for item in api.everything():
             if item["metadata"].get("namespace") == name and item.get("kind") in JOB_KINDS and _is_managed(item):
                 yield f"{item['kind']} {_full_name(item)} has a finalizer that only Kueue removes, and Kueue is gone"
+
+
+def _has_lost_its_owner(body: Object, there: set[object]) -> bool:
+    """Whether the garbage collector deletes it. `there`: the uids of all objects. The functions below delete Workloads,
+    which only Kueue lets go, and pods. https://kubernetes.io/docs/concepts/architecture/garbage-collection/
+    """
+    owners = body["metadata"].get("ownerReferences") or []
+    return bool(owners) and body["kind"] not in ("Workload", "Pod") and all(item["uid"] not in there for item in owners)
 
 
 def with_status(api: Objects, body: Object) -> Object:

@@ -153,6 +153,8 @@ def test_what_a_job_needs_is_created_after_it_and_deleted_with_it(ground: Ground
     config = ground.api.get(ground.api.resource("v1", "ConfigMap"), TEAM, "config")
     (owner,) = config["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"], owner["uid"]) == ("JobSet", "train", jobsets(ground)[0]["metadata"]["uid"])  # type: ignore[index]
+    assert main(["cancel", "train"]) == 0
+    assert ground.api.all(ground.api.resource("v1", "ConfigMap"), TEAM) == []
 
 
 @pytest.mark.usefixtures("two_documents")
