@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from environment import project
+from manifests.images import recipes_with_an_image
 from manifests.parameters import Parameter
 from manifests.recipe import Recipe
 from manifests.render import BadManifest, Run, rendered
@@ -81,6 +82,8 @@ def render(
 
 def _images(run: Run) -> dict[str, str]:
     """The images of the run by digest; none, and a note, where the registry cannot be asked or does not have them."""
+    if not run.recipe.images and run.recipe.name not in recipes_with_an_image():
+        return {}
     project_id = run.environment.settings.project_id
     if project_id == project.EXAMPLE or not login.is_on_this_machine():
         reason = "without a login for a Google Cloud project nobody knows its digest"
