@@ -13,7 +13,11 @@ from manifests.recipes import all_recipes
 from tests.workloads.hosts import PYTHON
 
 # Recipes whose programs need none of the packages of .venv-workloads.
-_ELSEWHERE = {"copy-data": "run by make test (tests/manifests/test_copy_data.py)"}
+_ELSEWHERE = {
+    "copy-data": "run by make test (tests/manifests/test_copy_data.py)",
+    "saxml": "its client is run by make test (tests/manifests/test_saxml.py); of its servers there is no package",
+    "vllm": "nothing: its image needs a TPU; how it is started is tested (tests/manifests/test_serving.py)",
+}
 
 _ENDED_BY_SIGNALS = (128 + signal.SIGTERM, 128 + signal.SIGHUP)
 

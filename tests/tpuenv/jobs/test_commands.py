@@ -339,6 +339,24 @@ def test_a_member_submits_lists_and_cancels_jobs_of_the_own_team(
     assert "permission: alice@example.com may not create JobSet serving/hello-tpu-" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("fleet_settings")
+def test_a_member_starts_servers_with_their_address_on_the_group_that_suits_them_and_cancels_both(
+    fleet: Ground, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    act_as("alice@example.com", monkeypatch)
+    assert main(["submit", "saxml", "--team", "research", "--slices", "2", "--name", "cell", "--detach"]) == 0
+    services = fleet.api.resource("v1", "Service")
+    assert [item["metadata"]["name"] for item in fleet.api.all(services, "research")] == ["cell-http"]
+    capsys.readouterr()
+    assert main(["jobs", "--team", "research"]) == 0
+    assert "2 of burst" in capsys.readouterr().out, "the only group of v5e"
+    assert main(["cancel", "cell"]) == 0
+    assert fleet.api.all(services, "research") == jobsets(fleet, "research") == []
+    assert main(["submit", "vllm", "--team", "research", "--group", "dev", "--detach"]) == 2
+    assert "recipe vllm runs on slices of 1 host; a slice of pool group dev (v6e-16) has 4" in capsys.readouterr().err
+    assert jobsets(fleet, "research") == []
+
+
 @pytest.fixture
 def fleet_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     cases = Path(__file__).parents[2] / "cases"
