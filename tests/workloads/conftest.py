@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from types import FrameType
+from typing import NoReturn
 
 import pytest
 
@@ -19,7 +22,7 @@ _ELSEWHERE = {
     "vllm": "nothing: its image needs a TPU; how it is started is tested (tests/manifests/test_serving.py)",
 }
 
-_ENDED_BY_SIGNALS = (128 + signal.SIGTERM, 128 + signal.SIGHUP)
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -64,13 +67,18 @@ class Summary:
                 reason = "long; make run-workloads runs it" if is_long else "not selected"
                 self._of(marker.args[0]).not_run[_in_words(item.nodeid)] = reason
 
+    def pytest_sessionstart(self) -> None:
+        """Lets SIGTERM and SIGHUP end the test that runs, so that it ends its processes, as an interrupt does."""
+        for number in _ENDING:
+            signal.signal(number, _exit)
+
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self._selected = [item.nodeid for item in session.items if item.nodeid in self._recipe_of]
 
     def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> None:
-        """SIGTERM and SIGHUP end the run: the compiler raises SystemExit on them, which pytest counts as a failure."""
+        """Ends the run after SIGTERM and SIGHUP: pytest counts a SystemExit as a failure of one test."""
         error = call.excinfo.value if call.excinfo else None
-        if isinstance(error, SystemExit) and error.code in _ENDED_BY_SIGNALS:
+        if isinstance(error, SystemExit) and error.code in [128 + number for number in _ENDING]:
             pytest.exit("ended by a signal")  # with a returncode of its own there would be no summary
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -109,6 +117,10 @@ class Summary:
 
     def _of(self, recipe: str) -> Tests:
         return self._tests.setdefault(recipe, Tests())
+
+
+def _exit(number: int, _: FrameType | None) -> NoReturn:
+    sys.exit(128 + number)
 
 
 def _in_words(nodeid: str) -> str:
