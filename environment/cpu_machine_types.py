@@ -25,6 +25,11 @@ class CpuMachineType:
     memory_gb: int
     boot_disk: str
 
+    @property
+    def series(self) -> str:
+        """ "n2" of n2-standard-8."""
+        return self.name.partition("-")[0]
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Series:
@@ -72,6 +77,8 @@ _SERIES = {
     ),
     "t2d": _series(2, 4, 8, 16, 32, 48, 60),
 }
+
+SERIES = tuple(_SERIES)
 
 
 def cpu_machine_type(name: str) -> CpuMachineType:

@@ -25,6 +25,8 @@ _KERNEL = Fraction("0.03")
 _NODE_AGENTS_CPU, _NODE_AGENTS_GIB = Fraction("0.5"), Fraction(1)
 CLUSTER_PODS_CPU, CLUSTER_PODS_GIB = 2, 4
 
+BOOT_DISK_GB = 100  # of every node
+
 
 @dataclass(frozen=True, kw_only=True)
 class NodeCapacity:

@@ -24,6 +24,11 @@ class MachineType:
     flex_start: bool  # whether Dynamic Workload Scheduler gives it: flex-start, and flex-start with queued provisioning
 
     @property
+    def series(self) -> str:
+        """ "ct6e" of ct6e-standard-4t; Google's prices are a chip of a series."""
+        return self.name.partition("-")[0]
+
+    @property
     def boot_disk(self) -> str:
         return self.boot_disks[0]
 

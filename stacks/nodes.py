@@ -12,6 +12,7 @@ from cdktf_cdktf_provider_google.container_node_pool import (
 )
 
 from environment import Environment
+from environment.node_capacity import BOOT_DISK_GB
 from vocabulary.keys import POOL_GROUP_LABEL
 
 # Access is decided by IAM, not by scopes. https://cloud.google.com/kubernetes-engine/docs/how-to/access-scopes
@@ -20,8 +21,6 @@ OAUTH_SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
 # Google adds labels of its own to those of a pool, and a read returns them all: each deploy would remove them. Ours
 # never changes in a pool: its value is in the pool's name.
 NODE_LABELS = "node_config[0].labels"
-
-BOOT_DISK_GB = 100
 
 
 def node_config(

@@ -30,6 +30,7 @@ _COMMANDS = (
     "logs",
     "cancel",
     "fleet",
+    "cost",
     "bootstrap",
     "plan",
     "apply",

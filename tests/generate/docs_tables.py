@@ -13,12 +13,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bench.table import put_between_markers
+from environment import load
 from environment.tpu import slice_for, tpu_types
 from environment.tpu_catalogue import MACHINE_TYPES, ZONES
 from stacks.app import STACKS
 from stacks.pipeline import Pipeline
 from tests import published
 from tests.generate.identities_table import identities_table
+from tpuenv.cost.prices import load as load_prices
+from tpuenv.cost.report import report
+from tpuenv.cost.report_text import difference, lines
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SNAPSHOTS = ROOT / "tests" / "stacks" / "__snapshots__" / "test_snapshots"
@@ -164,6 +168,22 @@ def rehearsal_output() -> str:
     return REHEARSAL.format(added="\n".join(lines))
 
 
+def cost_screen() -> str:
+    """What `tpuenv cost` prints of an environment with four capacity modes and three teams."""
+    case = ROOT / "tests" / "cases" / "three-teams-four-groups.env"
+    environment = load(case, {}, case.with_suffix(".fleet.yaml"))
+    shown = lines(report(environment, load_prices(None, environment.settings.region)))
+    return "\n".join(["```text", "$ tpuenv cost", *shown, "```"])
+
+
+def cost_of_a_slice() -> str:
+    """How `tpuenv plan` ends for one more slice of the default environment."""
+    environments = [load(ROOT / "tests" / "cases" / "default.env", {"NUM_TPU_POOLS": count}) for count in ("2", "3")]
+    prices = load_prices(None, environments[0].settings.region)
+    before, after = (report(environment, prices).total for environment in environments)
+    return "\n".join(["```text", *difference(before, after, prices.used), "```"])
+
+
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {
         "rehearsal": rehearsal_output,
@@ -174,6 +194,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/settings.md": {"settings": settings_table},
     "docs/tpu-types.md": {"slices": slices_table, "machines": machines_table, "zones": zones_table},
     "docs/identities.md": {"identities": identities_table},
+    "docs/cost.md": {"cost": cost_screen, "change": cost_of_a_slice},
 }
 
 

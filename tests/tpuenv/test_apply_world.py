@@ -31,6 +31,8 @@ LOCK = "tpu/deploy.lock"
 STATES = "my-project-tpu-tf-state"
 NETWORK = "projects/my-project/global/networks/tpu-network"
 
+SLICE = "projects/my-project/locations/us-east5/clusters/tpu-cluster/nodePools/tpu-0"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cloud:
@@ -176,6 +178,7 @@ def test_an_environment_is_deployed_as_reviewed_and_what_could_not_be_planned_wa
     assert cloud.plan() == 0
     assert "changes: foundation, cluster, tpu-node-pools\nnot plannable yet: platform, queues\n" in cloud.text
     assert "platform: not plannable until the cluster exists (stack cluster)" in cloud.text
+    assert "at most 0.00 until now, and then 88.13+\n  no known price: +800 GiB of hyperdisk-balanced\n" in cloud.text
     assert "      mtu: 8896" in cloud.text
     assert cloud.world.cloud.find("google_compute_network") == []
 
@@ -194,7 +197,13 @@ def test_an_environment_is_deployed_as_reviewed_and_what_could_not_be_planned_wa
     assert "Done: foundation, cluster, platform, tpu-node-pools, queues" in cloud.text
 
     assert cloud.plan("--expect-no-changes") == 0
-    assert "no changes: foundation, cluster, platform, tpu-node-pools, queues\n" in cloud.text
+    assert cloud.text.endswith("no changes: foundation, cluster, platform, tpu-node-pools, queues\n")
+
+    _somebody_resizes_a_slice(cloud, hosts=2)
+    assert cloud("plan", "tpu-node-pools", NUM_TPU_POOLS="3") == 0
+    assert ": +64.80 USD an hour while jobs use every slice, +64.80 while none runs;\n" in cloud.text
+    assert "  of the stacks above at most 64.80+ until now, and then 129.60+\n" in cloud.text
+    _somebody_resizes_a_slice(cloud, hosts=4)
 
     _somebody_changes_the_network(cloud)
     assert cloud("plan", "foundation", "--expect-no-changes") == 1
@@ -212,6 +221,12 @@ def test_an_environment_is_deployed_as_reviewed_and_what_could_not_be_planned_wa
 
 def _somebody_changes_the_network(cloud: Cloud, *, mode: str = "GLOBAL") -> None:
     cloud.world.cloud.change("google_compute_network", NETWORK, lambda attributes: attributes.update(routing_mode=mode))
+
+
+def _somebody_resizes_a_slice(cloud: Cloud, *, hosts: int) -> None:
+    cloud.world.cloud.change(
+        "google_container_node_pool", SLICE, lambda attributes: attributes.update(node_count=hosts)
+    )
 
 
 def _network(cloud: Cloud) -> str:

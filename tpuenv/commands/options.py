@@ -99,6 +99,12 @@ def run(function: F) -> F:
     )
 
 
+def prices(function: F) -> F:
+    """--prices; None where it is not given."""
+    text = "a file of your own prices, which count before the list prices"
+    return value("--prices", "FILE", text, type=click.Path(path_type=Path))(function)
+
+
 def locks(function: F) -> F:
     """--wait in seconds and --lock-timeout as Terraform reads it."""
     wait_help = "how long to wait for another apply or destroy of this environment (default: 60m)"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from environment import Environment, project
 from tpuenv.commands import options
 from tpuenv.commands.command import command
+from tpuenv.cost import estimate, paid, report_text
+from tpuenv.cost.prices import Prices, load
 from tpuenv.failure import Failed
 from tpuenv.google import login
 from tpuenv.recovery import advice
@@ -30,15 +32,19 @@ from tpuenv.terraform.stacks import PIPELINE, Stack, selected_stacks, synthesize
 )
 @options.stacks(f"all but {PIPELINE}")
 @options.value("--record", "DESTINATION", "keep what was planned in gs://BUCKET or in a local folder")
+@options.prices
 @options.flag("--expect-no-changes", "fail if anything would change: the drift check")
 @options.output()
-def plan(*, stacks: tuple[str, ...], record: str | None, expect_no_changes: bool, output: Path) -> int:
+def plan(
+    *, stacks: tuple[str, ...], record: str | None, prices: Path | None, expect_no_changes: bool, output: Path
+) -> int:
     """Plans each stack with Terraform and changes nothing: what would be created, changed, replaced or destroyed, with
     every value that changes. It reads the state without taking its lock. A stack that needs what an earlier one has
     not created yet is reported as not plannable until then; that is no failure. The pipeline stack is left out unless
-    it is named.
+    it is named. Where node pools or the cluster change, the end says what that changes of the cost an hour.
     """
     environment = project.load_for_google()
+    known = load(prices, environment.settings.region)
     login.require(environment.settings.project_id)
     store = records.store(record, environment) if record else None
     synthesized = synthesize(output.absolute())
@@ -57,6 +63,8 @@ def plan(*, stacks: tuple[str, ...], record: str | None, expect_no_changes: bool
         if store is not None:
             print(f"  recorded in {store.write(plans[-1].record(key, commit))}", flush=True)
     print(f"\n{_summary(plans, failed)}")
+    for line in _cost(plans, known):
+        print(line)
     changed = [planned.stack.name for planned in plans if not planned.empty]
     if expect_no_changes and changed:
         raise Failed(f"changes: none were expected, but {', '.join(changed)} would change. {put_back(environment)}")
@@ -84,6 +92,12 @@ def _planned(environment: Environment, stack: Stack, key: str) -> Plan:
         planned.show()
         planned.file.unlink(missing_ok=True)
     return planned
+
+
+def _cost(plans: Sequence[Plan], prices: Prices) -> Iterator[str]:
+    json = [planned.json for planned in plans]
+    before, after = (estimate.everything(paid.of_plans(json, side), prices) for side in ("before", "after"))
+    return report_text.difference(before, after, prices.used)
 
 
 def _summary(plans: Sequence[Plan], failed: Sequence[str]) -> str:

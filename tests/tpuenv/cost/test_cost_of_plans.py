@@ -1,0 +1,119 @@
+"""The cost of what a plan has: the same as that of the settings it is from, and what a change makes of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.generate.docs_tables import SNAPSHOTS
+from tests.plans import changed, plan
+from tests.synthesis import CASES, Synthesis
+from tpuenv.cost import estimate, paid
+from tpuenv.cost.prices import Prices, load
+from tpuenv.cost.report import report
+from tpuenv.cost.report_text import difference
+
+POOL = {
+    "name": "dev-0",
+    "location": "us-east5",
+    "node_locations": ["us-east5-b"],
+    "node_count": 4,
+    "initial_node_count": 4,
+    "autoscaling": [],
+    "node_config": [{"machine_type": "ct6e-standard-4t", "disk_type": "pd-balanced", "disk_size_gb": 100}],
+}
+
+
+@pytest.fixture
+def prices() -> Prices:
+    return load(None, "us-east5")
+
+
+def pool(count: int = 4, **config: Any) -> dict[str, Any]:
+    return {**POOL, "node_count": count, "node_config": [{**POOL["node_config"][0], **config}]}  # type: ignore[index]
+
+
+def resource(type_: str, before: Any, after: Any) -> dict[str, Any]:
+    return changed(before, after, type=type_, mode="managed")
+
+
+def printed(prices: Prices, *changes: tuple[Any, Any]) -> list[str]:
+    planned = [plan(*(resource("google_container_node_pool", *change) for change in changes))]
+    before, after = (estimate.everything(paid.of_plans(planned, side), prices) for side in ("before", "after"))
+    return list(difference(before, after, prices.used))
+
+
+def as_planned(values: dict[str, Any]) -> dict[str, Any]:
+    """A synthesized resource as a plan has it: every block is a list."""
+    return {key: [value] if isinstance(value, dict) else value for key, value in values.items()}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_plan_of_everything_costs_what_the_settings_cost(case: str, tmp_path: Path) -> None:
+    environment = Synthesis(tmp_path).environment(case)
+    stacks = []
+    for stack in ("foundation", "cluster", "tpu-node-pools"):
+        (snapshot,) = SNAPSHOTS.glob(f"*[[]{case}-{stack}].json")
+        by_type = json.loads(snapshot.read_text(encoding="utf-8"))["resource"]
+        resources = [(type_, values) for type_, of_type in by_type.items() for values in of_type.values()]
+        for _, values in resources:
+            for block in values.get("node_config"), values.get("reservation_affinity"):
+                if isinstance(block, dict) and "reservation_affinity" in block:
+                    block["reservation_affinity"] = [block["reservation_affinity"]]
+        stacks.append(plan(*(resource(type_, None, as_planned(values)) for type_, values in resources)))
+    prices = load(None, environment.settings.region)
+    by_plan = estimate.everything(paid.of_plans(stacks, "after"), prices)
+    total = report(environment, prices).total
+    for one, other in ((by_plan.idle, total.idle), (by_plan.busy, total.busy)):
+        assert one.unknown == other.unknown
+        assert round(one.usd, 9) == round(other.usd, 9)
+    assert paid.of_plans(stacks, "before") == paid.Paid(nodes=())
+
+
+def test_one_more_slice_costs_its_chips_and_boot_disks(prices: Prices) -> None:
+    assert printed(prices, (pool(), pool()), (None, pool())) == [
+        "cost (prices of 2026-02-26 to 2026-07-30): +43.25 USD an hour while jobs use every slice, +43.25 while none "
+        "runs;",
+        "  of the stacks above at most 43.25 until now, and then 86.51",
+    ]
+
+
+def test_what_is_not_changed_has_no_cost_line(prices: Prices) -> None:
+    assert printed(prices, (pool(), pool())) == []
+
+
+def test_hosts_that_are_gone_behind_terraform_are_paid_for_again(prices: Prices) -> None:
+    assert "+21.63 USD an hour" in printed(prices, (pool(2), pool(4)))[0]
+
+
+def test_autoscaling_saves_while_no_job_runs(prices: Prices) -> None:
+    scaled = {**pool(0), "node_count": None, "autoscaling": [{"min_node_count": 0, "max_node_count": 4}]}
+    assert printed(prices, (pool(), scaled))[0].endswith(
+        ": +0.00 USD an hour while jobs use every slice, -43.25 while none runs;"
+    )
+
+
+def test_capacity_counts_by_its_own_price_and_one_without_a_price_is_named(prices: Prices) -> None:
+    assert "-23.76 USD an hour" in printed(prices, (pool(), pool(spot=True)))[0]
+    reserved = {"consume_reservation_type": "SPECIFIC_RESERVATION"}
+    assert printed(prices, (pool(spot=True), pool(reservation_affinity=[reserved])))[1:] == [
+        "  of the stacks above at most 19.49 until now, and then 0.05+",
+        "  no known price: +16 chips of ct6e, reservation",
+    ]
+    none = {"consume_reservation_type": "NO_RESERVATION"}
+    flexible = printed(prices, (None, pool(flex_start=True, reservation_affinity=[none])))
+    assert flexible[-1].endswith("+16 chips of ct6e, flex-start")
+
+
+def test_a_part_without_a_price_that_stays_as_it_is_does_not_blur_the_difference(prices: Prices) -> None:
+    unknown = pool(machine_type="tpu7x-standard-4t")
+    lines = printed(prices, (unknown, unknown), (None, pool()))
+    assert "+43.25 USD an hour" in lines[0]
+    assert "no known price" not in "".join(lines)
+
+
+def test_a_machine_type_that_nobody_knows_has_no_price(prices: Prices) -> None:
+    assert printed(prices, (None, pool(machine_type="ct9-nothing-4t")))[-1].endswith("+4 ct9-nothing-4t")

@@ -1,0 +1,126 @@
+"""What Google is paid for by the hour: of an environment by its settings, and of a plan before and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from environment import CapacityMode, Environment, PoolGroup
+from environment.cpu_machine_types import cpu_machine_type
+from environment.node_capacity import BOOT_DISK_GB
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nodes:
+    """Equal nodes: `idle` of them exist while no job runs, `busy` when jobs use all that there may be."""
+
+    machine_type: str
+    capacity: str  # one of prices.CAPACITIES
+    region: str
+    disk_type: str
+    disk_gib: int
+    idle: int
+    busy: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paid:
+    """Nodes, and the regions of the clusters and of the gateways of Cloud NAT."""
+
+    nodes: tuple[Nodes, ...]
+    clusters: tuple[str, ...] = ()
+    gateways: tuple[str, ...] = ()
+
+
+def of_group(environment: Environment, group: PoolGroup, slices: int) -> Nodes:
+    """The hosts of so many slices of a pool group."""
+    hosts = slices * group.slice.hosts
+    capacity = CapacityMode.FLEX_START if group.capacity is CapacityMode.QUEUED else group.capacity
+    return Nodes(
+        machine_type=group.slice.machine_type.name,
+        capacity=capacity.value,
+        region=environment.settings.region,
+        disk_type=group.slice.machine_type.boot_disk,
+        disk_gib=BOOT_DISK_GB,
+        idle=0 if group.autoscaled else hosts,
+        busy=hosts,
+    )
+
+
+def cpu_pool(environment: Environment) -> Nodes:
+    settings = environment.settings
+    machine_type = cpu_machine_type(settings.cpu_machine_type)
+    return Nodes(
+        machine_type=machine_type.name,
+        capacity=CapacityMode.ON_DEMAND.value,
+        region=settings.region,
+        disk_type=machine_type.boot_disk,
+        disk_gib=BOOT_DISK_GB,
+        idle=settings.cpu_min_nodes,
+        busy=settings.cpu_max_nodes,
+    )
+
+
+def of_environment(environment: Environment) -> Paid:
+    """Everything, as it is when all stacks are deployed."""
+    region = environment.settings.region
+    groups = (of_group(environment, group, group.slices) for group in environment.groups)
+    return Paid(nodes=(*groups, cpu_pool(environment)), clusters=(region,), gateways=(region,))
+
+
+def of_plans(plans: Iterable[Mapping[str, Any]], side: Literal["before", "after"]) -> Paid:
+    """What is there before or after plans, as `terraform show -json` prints them; `before` is what a refresh has read.
+
+    https://developer.hashicorp.com/terraform/internals/json-format#change-representation
+    """
+    resources = [
+        (resource["type"], resource["change"][side])
+        for plan in plans
+        for resource in plan.get("resource_changes", [])
+        if resource["mode"] == "managed" and resource["change"][side]
+    ]
+    return Paid(
+        nodes=tuple(_node_pool(values) for type_, values in resources if type_ == "google_container_node_pool"),
+        clusters=tuple(values["location"] for type_, values in resources if type_ == "google_container_cluster"),
+        gateways=tuple(values["region"] for type_, values in resources if type_ == "google_compute_router_nat"),
+    )
+
+
+def _node_pool(values: Mapping[str, Any]) -> Nodes:
+    config = _block(values, "node_config")
+    zones = len(values.get("node_locations") or [""])
+    scaled = _block(values, "autoscaling")
+    if scaled:
+        idle, busy = (
+            scaled.get(f"total_{end}_node_count") or (scaled.get(f"{end}_node_count") or 0) * zones
+            for end in ("min", "max")
+        )
+    else:
+        count = values.get("node_count")
+        idle = busy = (values.get("initial_node_count") or 0 if count is None else count) * zones
+    return Nodes(
+        machine_type=config.get("machine_type") or "machines of no known type",
+        capacity=_capacity(config).value,
+        region=values["location"],
+        disk_type=config.get("disk_type") or "of no known type",
+        disk_gib=config.get("disk_size_gb") or 0,
+        idle=idle,
+        busy=busy,
+    )
+
+
+def _capacity(config: Mapping[str, Any]) -> CapacityMode:
+    if config.get("flex_start"):
+        return CapacityMode.FLEX_START
+    if config.get("spot"):
+        return CapacityMode.SPOT
+    if _block(config, "reservation_affinity").get("consume_reservation_type") == "SPECIFIC_RESERVATION":
+        return CapacityMode.RESERVATION
+    return CapacityMode.ON_DEMAND
+
+
+def _block(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A block of which there is one at most, which the schema makes a list."""
+    blocks: Sequence[Mapping[str, Any]] = values.get(name) or [{}]
+    return blocks[0]
