@@ -106,6 +106,9 @@ def test_a_recipe_is_submitted_where_the_slices_suit_it_and_elsewhere_it_says_wh
         "serve on 1 slice of pool group tpu not submitted: recipe serve runs on TPU v5e; a slice of pool group tpu "
         "(v6e-16) is v6e"
     )
+    (cluster,) = deployed.cloud.find("google_container_cluster")
+    running = [body for body in Api(deployed.cloud, cluster.name).everything() if body["kind"] == "JobSet"]
+    assert [body["metadata"]["name"] for body in running] == ["hello-tpu"], "the last that was submitted stays"
 
 
 def test_a_recipe_of_the_cpu_pool_is_submitted_once_a_team_with_examples_of_what_must_be_set(

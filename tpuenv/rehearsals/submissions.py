@@ -53,11 +53,12 @@ def submit_recipes(parts: Parts, cluster: str, recipes: Sequence[Recipe] | None 
 
     created: list[dict[str, Any]] = []
     for round_ in _rounds(parts.environment, all_recipes() if recipes is None else recipes):
-        delete(parts.world, cluster, created)
-        created.clear()
         parts.say(f"  {round_.title}")
         if round_.unsuited:
             parts.say(f"    not submitted: {round_.unsuited}")
+            continue
+        delete(parts.world, cluster, created)
+        created.clear()
         verdicts: dict[str, list[str]] = {}
         for team, owned in round_.teams.items():
             verdict = _submit(parts, cluster, round_, team, owned, created)
