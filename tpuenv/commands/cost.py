@@ -30,7 +30,7 @@ Exit codes: 0 printed, also where prices are not known; 2 wrong settings, argume
 @options.flag("--json", "print JSON")
 def cost(*, prices: Path | None, json: bool) -> None:
     """Prints what the environment that the settings describe costs when all of it is deployed: an hour and a month,
-    while no job runs and while jobs use every slice and CPU node. It asks nobody and needs no login: prices are list
+    while no job runs and while jobs use every slice and CPU node. It needs no login and no network: prices are list
     prices of a file with their dates and sources. What has no known price there counts as unknown, and a total without
     it ends with a plus sign.
     """

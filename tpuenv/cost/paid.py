@@ -82,8 +82,12 @@ def of_plans(plans: Iterable[Mapping[str, Any]], side: Literal["before", "after"
     ]
     return Paid(
         nodes=tuple(_node_pool(values) for type_, values in resources if type_ == "google_container_node_pool"),
-        clusters=tuple(values["location"] for type_, values in resources if type_ == "google_container_cluster"),
-        gateways=tuple(values["region"] for type_, values in resources if type_ == "google_compute_router_nat"),
+        clusters=tuple(
+            values.get("location") or "" for type_, values in resources if type_ == "google_container_cluster"
+        ),
+        gateways=tuple(
+            values.get("region") or "" for type_, values in resources if type_ == "google_compute_router_nat"
+        ),
     )
 
 
@@ -102,7 +106,7 @@ def _node_pool(values: Mapping[str, Any]) -> Nodes:
     return Nodes(
         machine_type=config.get("machine_type") or "machines of no known type",
         capacity=_capacity(config).value,
-        region=values["location"],
+        region=values.get("location") or "",
         disk_type=config.get("disk_type") or "of no known type",
         disk_gib=config.get("disk_size_gb") or 0,
         idle=idle,

@@ -48,7 +48,7 @@ def printed(prices: Prices, *changes: tuple[Any, Any]) -> list[str]:
 
 def as_planned(values: dict[str, Any]) -> dict[str, Any]:
     """A synthesized resource as a plan has it: every block is a list."""
-    return {key: [value] if isinstance(value, dict) else value for key, value in values.items()}
+    return {key: [as_planned(value)] if isinstance(value, dict) else value for key, value in values.items()}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -59,10 +59,6 @@ def test_a_plan_of_everything_costs_what_the_settings_cost(case: str, tmp_path: 
         (snapshot,) = SNAPSHOTS.glob(f"*[[]{case}-{stack}].json")
         by_type = json.loads(snapshot.read_text(encoding="utf-8"))["resource"]
         resources = [(type_, values) for type_, of_type in by_type.items() for values in of_type.values()]
-        for _, values in resources:
-            for block in values.get("node_config"), values.get("reservation_affinity"):
-                if isinstance(block, dict) and "reservation_affinity" in block:
-                    block["reservation_affinity"] = [block["reservation_affinity"]]
         stacks.append(plan(*(resource(type_, None, as_planned(values)) for type_, values in resources)))
     prices = load(None, environment.settings.region)
     by_plan = estimate.everything(paid.of_plans(stacks, "after"), prices)
