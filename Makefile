@@ -16,7 +16,7 @@ help:  ## This list
 setup:  ## Install everything into .venv (a network is needed the first time, and never after)
 	@sh install/run
 
-setup-workloads: setup  ## Install what the workloads run and compile with into .venv-workloads (4.7 GB; Python 3.12)
+setup-workloads: setup  ## Install what the workloads run and compile with into .venv-workloads (5.0 GB; Python 3.12)
 	@$(python) -m install workloads
 
 rehearse: setup  ## Deploy, check, re-plan and destroy the environment of vars.env against a fake cloud

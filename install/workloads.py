@@ -1,4 +1,4 @@
-"""What the workloads run with on this machine, and what compiles them for a TPU: JAX, libtpu and MaxText.
+"""What the workloads run with on this machine, and what compiles them for a TPU: JAX, libtpu, MaxText and Ray.
 
 In a virtual environment of its own, because it is large and needs a newer Python than the rest of the project. In it
 is another for the upload to TensorBoard, which needs other versions of the same packages.
@@ -37,7 +37,7 @@ print(version)
 """
 
 
-def lock(layout: Layout, recipe: str = "maxtext") -> Path:
+def lock(layout: Layout, recipe: str = "ray-maxtext") -> Path:
     """The lock file of a recipe, which its image is built from too."""
     return layout.root / "manifests" / recipe / "requirements.txt"
 
@@ -104,7 +104,7 @@ def _ask_version(python: str) -> str:
 STEPS: tuple[Step, ...] = (
     Step(
         name="workloads",
-        doing="JAX, libtpu and MaxText (about 2.9 GB)",
+        doing="JAX, libtpu, MaxText and Ray (about 3.2 GB)",
         inputs=inputs,
         install=install,
         results=lambda layout: [layout.python, *_jax(layout)],

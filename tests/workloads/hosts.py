@@ -31,7 +31,7 @@ from vocabulary.keys import TPU
 
 PYTHON = Layout(root=ROOT, folder=FOLDER).python
 
-_LAST_CHARACTERS = 3000  # of a host's output, in a message
+LAST_CHARACTERS = 3000  # of a host's output, in a message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ def pods_of(run: Run) -> Pods:
     assert run.group is not None
     job_set, job = next(iter(_tpu_jobs(run)))
     spec = job["template"]["spec"]
-    (container,) = (each for each in spec["template"]["spec"]["containers"] if TPU in _limits(each))
+    (container,) = (each for each in spec["template"]["spec"]["containers"] if TPU in limits_of(each))
     environment: dict[str, str] = {}
     for variable in container.get("env", []):
         if "value" in variable:
@@ -89,11 +89,11 @@ def pods_of(run: Run) -> Pods:
             environment[variable["name"]] = job_set["metadata"]["name"]
     words = [*(container.get("command") or _entrypoint(run.recipe.folder)), *container.get("args", [])]
     return Pods(
-        command=tuple(_of_this_machine(_expanded(word, environment), run.recipe.folder) for word in words),
+        command=tuple(of_this_machine(_expanded(word, environment), run.recipe.folder) for word in words),
         environment=environment,
         slices=int(job["replicas"]),
         hosts=int(spec["parallelism"]),
-        devices=int(_limits(container)[TPU]) * devices_per_chip(run.group.slice),
+        devices=int(limits_of(container)[TPU]) * devices_per_chip(run.group.slice),
         tpu_type=run.group.slice.tpu_type,
         topology=run.group.slice.topology,
     )
@@ -104,11 +104,11 @@ def _tpu_jobs(run: Run) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     for text in rendered(run).values():
         for document in yaml.safe_load_all(text):
             for job in document["spec"].get("replicatedJobs", []) if document["kind"] == "JobSet" else ():
-                if any(TPU in _limits(each) for each in job["template"]["spec"]["template"]["spec"]["containers"]):
+                if any(TPU in limits_of(each) for each in job["template"]["spec"]["template"]["spec"]["containers"]):
                     yield document, job
 
 
-def _limits(container: Mapping[str, Any]) -> dict[str, Any]:
+def limits_of(container: Mapping[str, Any]) -> dict[str, Any]:
     return dict(container.get("resources", {}).get("limits", {}))
 
 
@@ -126,22 +126,18 @@ def _expanded(text: str, environment: Mapping[str, str]) -> str:
     return re.sub(r"\$?\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)", value, text)
 
 
-def _of_this_machine(word: str, recipe: Path) -> str:
+def of_this_machine(word: str, recipe: Path) -> str:
     """The Python and the files of the image are here those of .venv-workloads and of the recipe."""
     if word == "python":
         return str(PYTHON)
     file = recipe / Path(word).name
-    return str(file) if word in (f"/{file.name}", file.name) and file.is_file() else word
+    return str(file) if word in (f"/{file.name}", f"/app/{file.name}", file.name) and file.is_file() else word
 
 
-def host_environment(pods: Pods, *, slice_: int, host: int, port: int, folder: Path) -> dict[str, str]:
-    """The variables of one host: the manifest's, GKE's, and those that make its CPU the TPU.
-
-    GKE's device plugin sets TPU_ACCELERATOR_TYPE, TPU_TOPOLOGY and TPU_SKIP_MDS_QUERY, its admission webhook the others
-    of TPU_*, and MEGASCALE_* for more slices than one. Of one slice these are empty here, because JAX asks the metadata
-    server for what is not set (https://github.com/jax-ml/jax/issues/40854).
+def pod_environment(pods: Pods, *, host: int, folder: Path) -> dict[str, str]:
+    """The variables of a pod on a host: the manifest's, those of GKE's device plugin (TPU_ACCELERATOR_TYPE,
+    TPU_TOPOLOGY, TPU_SKIP_MDS_QUERY) and of its admission webhooks, and those that make its CPU the TPU.
     """
-    several = pods.slices > 1
     return {
         **{name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ},
         "HOME": str(folder),
@@ -151,12 +147,24 @@ def host_environment(pods: Pods, *, slice_: int, host: int, port: int, folder: P
         "TPU_SKIP_MDS_QUERY": "true",
         "TPU_WORKER_ID": str(host),
         "TPU_WORKER_HOSTNAMES": ",".join(["localhost"] * pods.hosts),
-        "MEGASCALE_NUM_SLICES": str(pods.slices) if several else "",
-        "MEGASCALE_SLICE_ID": str(slice_) if several else "",
-        "MEGASCALE_COORDINATOR_ADDRESS": "localhost" if several else "",
         "JAX_PLATFORMS": "cpu",
         "JAX_NUM_CPU_DEVICES": str(pods.devices),
         "JAX_CPU_COLLECTIVES_IMPLEMENTATION": "gloo",
+    }
+
+
+def host_environment(pods: Pods, *, slice_: int, host: int, port: int, folder: Path) -> dict[str, str]:
+    """The variables of one host of a JobSet.
+
+    GKE's webhook sets MEGASCALE_* for more slices than one. Of one slice they are empty here, because JAX asks the
+    metadata server for what is not set (https://github.com/jax-ml/jax/issues/40854).
+    """
+    several = pods.slices > 1
+    return {
+        **pod_environment(pods, host=host, folder=folder),
+        "MEGASCALE_NUM_SLICES": str(pods.slices) if several else "",
+        "MEGASCALE_SLICE_ID": str(slice_) if several else "",
+        "MEGASCALE_COORDINATOR_ADDRESS": "localhost" if several else "",
         "JAX_FORCE_TPU_INIT": "1",
         "JAX_COORDINATOR_PORT": str(port),
     }
@@ -169,7 +177,7 @@ class Hosts:
         self._folder = folder
         self._processes: dict[tuple[int, int], subprocess.Popen[bytes]] = {}
         folder.mkdir(parents=True, exist_ok=True)
-        port = _free_port()
+        port = free_port()
         for slice_ in range(pods.slices):
             for host in range(pods.hosts):
                 environment = host_environment(pods, slice_=slice_, host=host, port=port, folder=folder)
@@ -236,7 +244,7 @@ class Hosts:
         for slice_, host in self._processes:
             for stream in ("stdout", "stderr"):
                 text = self.file(slice_, host, stream).read_text(encoding="utf-8", errors="replace")
-                texts.append(f"--- host {slice_}-{host}, {stream}:\n{text[-_LAST_CHARACTERS:]}")
+                texts.append(f"--- host {slice_}-{host}, {stream}:\n{text[-LAST_CHARACTERS:]}")
         return "\n".join(texts)
 
 
@@ -256,7 +264,7 @@ def ran(pods: Pods, folder: Path, *, seconds: float, until_each_ends: bool = Fal
         return hosts.wait(seconds=seconds, until_each_ends=until_each_ends)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as any_port:
         any_port.bind(("", 0))
         return int(any_port.getsockname()[1])

@@ -70,7 +70,7 @@ class Compiler:
 
     def _check(self, recipe: Path) -> None:
         if not self._python.exists():
-            raise Failed(f"the compiler is not installed in {self.workloads.name}; {_INSTALL} (4.7 GB)")
+            raise Failed(f"the compiler is not installed in {self.workloads.name}; {_INSTALL} (5.0 GB)")
         packages = {path.name for path in self.workloads.glob("lib/python3*/site-packages/*.dist-info")}
         for line in (recipe / LOCK).read_text(encoding="utf-8").splitlines():
             name, _, version = line.removesuffix("\\").strip().partition("==")
