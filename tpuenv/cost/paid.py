@@ -93,24 +93,19 @@ def of_plans(plans: Iterable[Mapping[str, Any]], side: Literal["before", "after"
 
 def _node_pool(values: Mapping[str, Any]) -> Nodes:
     config = _block(values, "node_config")
-    zones = len(values.get("node_locations") or [""])
-    scaled = _block(values, "autoscaling")
-    if scaled:
-        idle, busy = (
-            scaled.get(f"total_{end}_node_count") or (scaled.get(f"{end}_node_count") or 0) * zones
-            for end in ("min", "max")
-        )
+    zones = len(values.get("node_locations") or [""])  # the counts of nodes are those of one zone
+    if scaled := _block(values, "autoscaling"):
+        idle, busy = scaled.get("min_node_count") or 0, scaled.get("max_node_count") or 0
     else:
-        count = values.get("node_count")
-        idle = busy = (values.get("initial_node_count") or 0 if count is None else count) * zones
+        idle = busy = values.get("node_count") or 0
     return Nodes(
         machine_type=config.get("machine_type") or "machines of no known type",
         capacity=_capacity(config).value,
         region=values.get("location") or "",
         disk_type=config.get("disk_type") or "of no known type",
         disk_gib=config.get("disk_size_gb") or 0,
-        idle=idle,
-        busy=busy,
+        idle=idle * zones,
+        busy=busy * zones,
     )
 
 

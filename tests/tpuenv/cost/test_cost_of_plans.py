@@ -85,6 +85,24 @@ def test_hosts_that_are_gone_behind_terraform_are_paid_for_again(prices: Prices)
     assert "+21.63 USD an hour" in printed(prices, (pool(2), pool(4)))[0]
 
 
+def test_counts_of_nodes_are_those_of_a_zone(prices: Prices) -> None:
+    assert "+43.25 USD an hour" in printed(prices, (pool(2), {**pool(3), "node_locations": ["us-east5-a", "b"]}))[0]
+
+
+def test_cloud_nat_costs_by_the_node_up_to_the_most_of_a_gateway(prices: Prices) -> None:
+    gateway = {"region": "us-east5"}
+
+    def usd(nodes: int) -> float:
+        planned = plan(
+            resource("google_compute_router_nat", None, gateway),
+            resource("google_container_node_pool", None, pool(nodes)),
+            resource("google_container_node_pool", None, {**pool(100), "location": "us-central1"}),
+        )
+        return float(estimate.gateways(paid.of_plans([planned], "after"), prices).busy.usd)
+
+    assert [usd(nodes) for nodes in (0, 1, 31, 40, 400)] == [0, 0.0014, 0.0434, 0.044, 0.044]
+
+
 def test_autoscaling_saves_while_no_job_runs(prices: Prices) -> None:
     scaled = {**pool(0), "node_count": None, "autoscaling": [{"min_node_count": 0, "max_node_count": 4}]}
     assert printed(prices, (pool(), scaled))[0].endswith(
