@@ -6,7 +6,7 @@
     python3 saxml.py --server http://10.0.0.9:8888 unpublish spmd
 
 A name without slashes is one in the cell /sax/test, which the recipe's admin server serves. Standard library only.
-Exit codes: 0 done and checked, 1 not, with one line that says why, 2 wrong arguments.
+Exit codes: 0 done and checked, 1 not, with one line that says why, 2 wrong arguments, 130 interrupted.
 
 The requests are those of Google's guide for GKE, and the two forms of answers those of the images v1.0.0 and later:
 https://cloud.google.com/kubernetes-engine/docs/tutorials/tpu-multihost-saxml
@@ -64,7 +64,7 @@ class Server:
             raise Refused(f"{url} answers {error.code}: {_said(error)}") from None
         except TimeoutError:
             raise NotDone(f"{url} gives no answer within {seconds:g} s") from None
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, UnicodeError) as error:  # the last of a host that cannot be one
             reason = getattr(error, "reason", error)
             if isinstance(reason, TimeoutError):
                 raise NotDone(f"{url} gives no answer within {seconds:g} s") from None
@@ -128,7 +128,7 @@ def publish(server: Server, model: str, path: str, checkpoint: str, replicas: in
 def show(server: Server, model: str) -> None:
     """Prints what is published under the name. Raises NotDone."""
     found = server.detail(model)
-    print(f"{found['model']}: {found['model_path']}, checkpoint {found['checkpoint']}")
+    print(_brief(f"{found['model']}: {found['model_path']}, checkpoint {found['checkpoint']}", longest=1000))
     print(f"assigned to {found['active_replicas']} of {found['max_replicas']} servers")
 
 
@@ -154,6 +154,8 @@ def unpublish(server: Server, model: str, wait: float) -> None:
 
 
 def main(words: list[str]) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")
     given = _arguments(words)
     server = Server(given.server, given.timeout)
     model = given.model if "/" in given.model else f"{CELL}/{given.model}"
@@ -163,12 +165,15 @@ def main(words: list[str]) -> int:
         elif given.command == "list":
             show(server, model)
         elif given.command == "generate":
-            print("\n".join(server.generate(model, given.query)))
+            print("\n".join(map(_shown, server.generate(model, given.query))))
         else:
             unpublish(server, model, given.wait)
     except NotDone as error:
         print(f"{given.command}: {_brief(str(error), longest=1000)}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print(f"{given.command}: interrupted; Saxml goes on with what it was asked for", file=sys.stderr)
+        return 130
     return 0
 
 
@@ -229,9 +234,14 @@ def _said(error: urllib.error.HTTPError) -> str:
     return _brief(text)
 
 
+def _shown(text: str) -> str:
+    """The text, with what a terminal would obey, or cannot show, as escapes; a model answers with anything."""
+    return "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text)
+
+
 def _brief(text: str, longest: int = LONGEST_MESSAGE) -> str:
-    """On one line, without what a terminal would obey."""
-    line = "".join(char if char.isprintable() else " " for char in " ".join(text.split()))
+    """On one line."""
+    line = _shown(" ".join(text.split()))
     return line if len(line) <= longest else f"{line[: longest - 3]}..."
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -38,6 +39,7 @@ class Saxml:
     models: dict[str, dict[str, Any]] = field(default_factory=dict)
     loading: set[str] = field(default_factory=set)
     address: str = ""
+    has_been_asked: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
 
     def answer(self, method: str, path: str, body: dict[str, Any]) -> tuple[int, Any]:
@@ -68,9 +70,11 @@ class Saxml:
     def error(self, message: str) -> tuple[int, Any]:
         return (500, {"detail": message}) if self.later else (400, {"Error": message})
 
+    def command(self, *words: str) -> list[str]:
+        return [sys.executable, "-I", str(PROGRAM), "--server", self.address, *words]
+
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-I", str(PROGRAM), "--server", self.address, *words]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        return subprocess.run(self.command(*words), capture_output=True, text=True, check=False)
 
 
 BOTH = pytest.mark.parametrize("saxml", [False, True], ids=["v1.0.0", "later"], indirect=True)
@@ -84,6 +88,7 @@ def saxml(request: pytest.FixtureRequest) -> Iterator[Saxml]:
         def do_GET(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             made.asked.append((self.command, self.path, body))
+            made.has_been_asked.set()
             if self.path in made.slow:
                 made.ended.wait()
                 return
@@ -161,6 +166,12 @@ def test_a_model_that_gives_no_answer_while_it_loads_is_not_waited_for_as_for_an
     assert "/generate gives no answer within 1 s" in line
 
 
+def test_whatever_a_model_answers_does_nothing_to_the_terminal(saxml: Saxml) -> None:
+    assert saxml.run("publish", "spmd").returncode == 0
+    saxml.texts = [["two\nlines \x1b[2J\ud800 ä", 0.0]]
+    assert saxml.run("generate", "spmd", "a").stdout == "two\nlines \\x1b[2J\\ud800 ä\n"
+
+
 def test_an_answer_without_text_is_none(saxml: Saxml) -> None:
     assert saxml.run("publish", "spmd").returncode == 0
     for texts in ([], [["", 1.0]], [[1.0, "text"]], "text"):
@@ -207,6 +218,17 @@ def test_a_server_that_does_not_answer_or_is_not_there_is_named(saxml: Saxml) ->
     assert failed(saxml.run("list", "spmd")).endswith(
         "cannot be reached ([Errno 111] Connection refused); check --server, and that the run is running"
     )
+    saxml.address = "http://a..b:8888"
+    assert "http://a..b:8888/listcell cannot be reached (" in failed(saxml.run("list", "spmd"))
+
+
+def test_ctrl_c_ends_it_with_a_line(saxml: Saxml) -> None:
+    saxml.slow.add("/listcell")
+    with subprocess.Popen(saxml.command("list", "spmd"), stderr=subprocess.PIPE, text=True) as process:
+        assert saxml.has_been_asked.wait(timeout=60)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (130, "list: interrupted; Saxml goes on with what it was asked for\n")
 
 
 @pytest.mark.parametrize(

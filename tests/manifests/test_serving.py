@@ -126,7 +126,7 @@ def test_vllm_divides_a_model_among_all_devices_of_a_host(tpu_type: str, devices
 
 
 def test_vllm_is_started_with_each_option_as_a_word_and_a_model_as_one(tmp_path: Path) -> None:
-    job_set, _ = run_on("vllm", "v6e-4", model="/bucket/my model", options="--seed=1  --max-num-seqs 64")
+    job_set, _ = run_on("vllm", "v6e-4", model="/bucket/my model", options="--seed=1  --max-num-seqs * 64")
     container = container_of(job_set, "slice")
     program = tmp_path / "vllm"
     program.write_text('#!/bin/bash\nprintf "%s\\n" "$@"\n')
@@ -136,7 +136,7 @@ def test_vllm_is_started_with_each_option_as_a_word_and_a_model_as_one(tmp_path:
         env={**environment_of(job_set, "slice"), "PATH": f"{tmp_path}:/usr/bin:/bin"},
         text=True,
     )
-    assert printed.splitlines() == ["serve", *container["args"], "--seed=1", "--max-num-seqs", "64"]
+    assert printed.splitlines() == ["serve", *container["args"], "--seed=1", "--max-num-seqs", "*", "64"]
     assert container["args"][0] == "/bucket/my model"
 
 
