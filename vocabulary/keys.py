@@ -20,6 +20,20 @@ JOB_INDEX_LABEL = "jobset.sigs.k8s.io/job-index"  # from 0 in the replicated job
 JOB_GLOBAL_INDEX_LABEL = "jobset.sigs.k8s.io/job-global-index"  # from 0 in the JobSet
 RESTART_ATTEMPT_LABEL = "jobset.sigs.k8s.io/restart-attempt"
 
+# KubeRay 1.7.0, on pods: ray-operator/controllers/ray/utils/constant.go
+RAY_NODE_LABEL = "ray.io/is-ray-node"
+RAY_CLUSTER_LABEL = "ray.io/cluster"  # the RayCluster, that of a RayJob too
+RAY_NODE_TYPE_LABEL = "ray.io/node-type"  # head or worker
+RAY_GROUP_LABEL = "ray.io/group"
+RAY_REPLICA_LABEL = "ray.io/worker-group-replica-index"  # from 0 in the group: the slice
+RAY_HOST_LABEL = "ray.io/replica-host-index"  # where the slice has several hosts
+RAY_ORIGIN_LABEL = "ray.io/originated-from-cr-name"  # the RayJob, on its submitter and its RayCluster
+RAY_ORIGIN_KIND_LABEL = "ray.io/originated-from-crd"
+
+# GKE's Ray add-on, on pods of a KubeRay that does not number them: ai-on-gke/kuberay-tpu-webhook, main.go
+RAY_ADDON_REPLICA_LABEL = "replicaIndex"  # slice-0: the group and the slice
+TPU_HOST_VARIABLE = "TPU_WORKER_ID"
+
 # GKE: https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
 TPU = "google.com/tpu"  # the resource, and the key of the taint that GKE puts on every TPU node
 ACCELERATOR_LABEL = "cloud.google.com/gke-tpu-accelerator"  # on every TPU node

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 import admission
-from rehearsal.kubernetes import webhooks
+from rehearsal.kubernetes import kuberay, webhooks
 from rehearsal.kubernetes.objects import Objects
 from rehearsal.kubernetes.placement import is_finished
 from rehearsal.kubernetes.pods import end_of, is_of_a_job, pods_of_jobs
@@ -46,6 +46,7 @@ def reconcile(api: Objects) -> None:
             _forget_jobs_that_are_gone(api)
             _stop(api)
             _admit(api)
+    kuberay.reconcile(api)
     _forget_pods_that_are_gone(api)
 
 
@@ -293,7 +294,12 @@ def _suspend(api: Objects, workload: Object, suspended: bool) -> None:
 
 
 def _managed_queue(api: Objects, job: Object) -> str:
-    """The LocalQueue of a job: its label, or the one named "default" of its namespace (manageJobsWithoutQueueName)."""
+    """The LocalQueue of a job: its label, or the one named "default" of its namespace (manageJobsWithoutQueueName).
+
+    The RayCluster of a RayJob has none: Kueue queues the RayJob.
+    """
+    if kuberay.owner_of(job):
+        return ""
     given = job["metadata"].get("labels", {}).get(QUEUE_LABEL)
     if given:
         return str(given)
@@ -303,7 +309,7 @@ def _managed_queue(api: Objects, job: Object) -> str:
 
 
 def _is_managed(job: Object) -> bool:
-    return bool(job["metadata"].get("labels", {}).get(QUEUE_LABEL))
+    return bool(job["metadata"].get("labels", {}).get(QUEUE_LABEL)) and not kuberay.owner_of(job)
 
 
 def _of_kind(api: Objects, kind: str) -> list[Object]:

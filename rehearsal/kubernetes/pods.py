@@ -1,4 +1,4 @@
-"""The pods of jobs that run, as JobSet, the Job controller and a kubelet would have them, and their logs.
+"""The pods of jobs that run, as JobSet, KubeRay, the Job controller and a kubelet would have them, and their logs.
 
 No program runs here: a pod with a node is Running until its job ends, and its log is one line that says so. What is
 otherwise (an image that cannot be pulled, a container that failed) is written to a pod as its status, and the end of a
@@ -10,22 +10,21 @@ https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode
 
 from __future__ import annotations
 
-import copy
-import hashlib
-import uuid
 from collections.abc import Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 
+from rehearsal.kubernetes import kuberay
+from rehearsal.kubernetes.batch_pods import STARTED, pods_of_batch_job
 from rehearsal.kubernetes.objects import Object, Objects
 from rehearsal.kubernetes.placement import placements
+from rehearsal.kubernetes.ray_pods import heads_and_workers, submitter
 from rehearsal.kubernetes.status import Status
 from vocabulary.keys import (
-    COMPLETION_INDEX_LABEL,
     JOB_GLOBAL_INDEX_LABEL,
     JOB_INDEX_LABEL,
     JOB_LABEL,
-    JOB_UID_LABEL,
     JOBSET_LABEL,
+    RAY_CLUSTER_LABEL,
     REPLICATED_JOB_LABEL,
     REPLICATED_JOB_REPLICAS_LABEL,
     RESTART_ATTEMPT_LABEL,
@@ -36,25 +35,29 @@ LOG = "pod-log"  # the kind, in the cloud, of the log of a pod: a list of times 
 NO_PROGRAM = "This is a rehearsal: the fake cluster runs no programs, so this is all that {name} logs."
 NO_END = " The job runs until `tpuenv cancel {job}`."
 
-_STARTED = datetime(2026, 1, 1, tzinfo=timezone.utc)
-_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # those of generated names: k8s.io/apimachinery/pkg/util/rand
+_STARTED = datetime.fromisoformat(STARTED.replace("Z", "+00:00"))
+NodeNames = dict[str, list[str]]  # of a job, by pod set
 
 
 def pods_of_jobs(api: Objects, namespace: str = "") -> list[Object]:
-    """The pods of every JobSet and Job that is not suspended, in one namespace or in all."""
-    nodes = _nodes_by_pod_set(api)
+    """The pods of every job that is not suspended, in one namespace or in all."""
+    nodes = _nodes_by_job(api)
     pods: list[Object] = []
     for job in api.everything():
-        if job["kind"] not in ("JobSet", "Job") or (namespace and job["metadata"].get("namespace") != namespace):
+        if job["kind"] not in _PODS or (namespace and job["metadata"].get("namespace") != namespace):
             continue
         if job.get("spec", {}).get("suspend") or "deletionTimestamp" in job["metadata"]:
             continue
-        pods += _pods(job, nodes, end_of(job))
+        owner = kuberay.owner_of(job)
+        queued = ("RayJob", owner) if owner else (job["kind"], job["metadata"]["name"])
+        pods += _PODS[job["kind"]](job, nodes.get((job["metadata"]["namespace"], *queued), {}), end_of(job))
     return pods
 
 
 def end_of(job: Object) -> str:
     """The phase in which the pods of a job have ended, "Succeeded" or "Failed"; "" while it has not."""
+    if job["kind"] == "RayJob":
+        return kuberay.end_of(job)
     phases = {"Complete": "Succeeded", "Completed": "Succeeded", "Failed": "Failed"}
     for condition in (job.get("status") or {}).get("conditions") or []:
         if condition.get("status") == "True" and condition.get("type") in phases:
@@ -65,7 +68,7 @@ def end_of(job: Object) -> str:
 def is_of_a_job(pod: Object) -> bool:
     """Whether a stored Pod is one that a job's controller has made, by its labels."""
     labels = pod["metadata"].get("labels") or {}
-    return pod["kind"] == "Pod" and bool({JOBSET_LABEL, JOB_LABEL} & labels.keys())
+    return pod["kind"] == "Pod" and bool({JOBSET_LABEL, JOB_LABEL, RAY_CLUSTER_LABEL} & labels.keys())
 
 
 def write_log(api: Objects, namespace: str, pod: str, lines: list[str]) -> None:
@@ -99,9 +102,9 @@ def log_of(api: Objects, pod: Object, *, timestamps: bool, since: str, tail: int
     return "".join(f"{time} {line}\n" if timestamps else f"{line}\n" for time, line in shown)
 
 
-def _nodes_by_pod_set(api: Objects) -> dict[tuple[str, str, str], list[str]]:
-    """The names of the nodes of each pod set, pod after pod, by the job's kind, its full name, and the pod set's."""
-    nodes: dict[tuple[str, str, str], list[str]] = {}
+def _nodes_by_job(api: Objects) -> dict[tuple[str, str, str], NodeNames]:
+    """The names of the nodes of each pod set, pod after pod, by the namespace, kind and name of the job."""
+    nodes: dict[tuple[str, str, str], NodeNames] = {}
     for placed in placements(api):
         metadata = placed.workload["metadata"]
         owner = metadata["ownerReferences"][0]
@@ -110,21 +113,20 @@ def _nodes_by_pod_set(api: Objects) -> dict[tuple[str, str, str], list[str]]:
             for node, numbers in placed.hosts
             for number in numbers
         ]
-        key = owner["kind"], f"{metadata['namespace']}/{owner['name']}", placed.assignment["name"]
-        nodes[key] = names
+        of_job = nodes.setdefault((metadata["namespace"], owner["kind"], owner["name"]), {})
+        of_job[placed.assignment["name"]] = names
     return nodes
 
 
-def _pods(job: Object, nodes: dict[tuple[str, str, str], list[str]], end: str) -> Iterator[Object]:
-    full_name = f"{job['metadata']['namespace']}/{job['metadata']['name']}"
-    if job["kind"] == "Job":
-        names = nodes.get(("Job", full_name, "main"), [])
-        yield from _pods_of_job(job["metadata"]["name"], job, job["spec"], {}, names, end)
-        return
+def _of_job(job: Object, nodes: NodeNames, end: str) -> Iterator[Object]:
+    yield from pods_of_batch_job(job["metadata"]["name"], job, job["spec"], {}, nodes.get("main", []), end)
+
+
+def _of_job_set(job: Object, nodes: NodeNames, end: str) -> Iterator[Object]:
     restarts = int((job.get("status") or {}).get("restarts") or 0)
     every = 0
     for replicated in job["spec"].get("replicatedJobs", []):
-        names = nodes.get(("JobSet", full_name, replicated["name"]), [])
+        names = nodes.get(replicated["name"], [])
         spec = replicated["template"]["spec"]
         size = int(spec.get("parallelism", 1))
         for index in range(int(replicated.get("replicas", 1))):
@@ -138,78 +140,7 @@ def _pods(job: Object, nodes: dict[tuple[str, str, str], list[str]], end: str) -
             }
             every += 1
             name = f"{job['metadata']['name']}-{replicated['name']}-{index}"
-            yield from _pods_of_job(name, job, spec, labels, names[index * size : (index + 1) * size], end)
+            yield from pods_of_batch_job(name, job, spec, labels, names[index * size : (index + 1) * size], end)
 
 
-def _pods_of_job(
-    name: str, owner: Object, spec: Object, labels: dict[str, str], nodes: list[str], end: str
-) -> Iterator[Object]:
-    """JobSet makes its Jobs Indexed; a Job of its own says whether it is."""
-    template = spec["template"]
-    indexed = owner["kind"] == "JobSet" or spec.get("completionMode") == "Indexed"
-    attempt = labels.get(RESTART_ATTEMPT_LABEL, "0")
-    job_uid = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{owner['metadata'].get('uid', '')}/{name}/{attempt}"))
-    for index in range(int(spec.get("parallelism", 1))):
-        of_template = copy.deepcopy(template.get("metadata") or {})
-        numbered = {COMPLETION_INDEX_LABEL: str(index)} if indexed else {}
-        node = nodes[index] if index < len(nodes) else ""
-        pod_name = f"{name}-{index}-{_suffix(job_uid, index)}" if indexed else f"{name}-{_suffix(job_uid, index)}"
-        yield {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                **of_template,
-                "name": pod_name,
-                "namespace": owner["metadata"]["namespace"],
-                "uid": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{job_uid}/{index}")),
-                "creationTimestamp": owner["metadata"].get("creationTimestamp"),
-                "labels": {
-                    **(of_template.get("labels") or {}),
-                    **labels,
-                    **numbered,
-                    JOB_LABEL: name,
-                    "job-name": name,
-                    JOB_UID_LABEL: job_uid,
-                },
-                "annotations": {**(of_template.get("annotations") or {}), **numbered},
-                "ownerReferences": [
-                    {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": job_uid, "controller": True}
-                ],
-            },
-            "spec": {**copy.deepcopy(template["spec"]), **({"nodeName": node} if node else {})},
-            "status": _status(template["spec"], end, has_node=bool(node)),
-        }
-
-
-def _status(spec: Object, end: str, *, has_node: bool) -> Object:
-    if not has_node and not end:
-        message = "0/0 nodes are available: no node of the pool is left."
-        unschedulable = {
-            "type": "PodScheduled",
-            "status": "False",
-            "reason": "Unschedulable",
-            "message": message,
-        }
-        return {"phase": "Pending", "conditions": [unschedulable]}
-    state: Object = {"running": {"startedAt": f"{_STARTED:%Y-%m-%dT%H:%M:%SZ}"}}
-    if end:
-        state = {
-            "terminated": {
-                "exitCode": 0 if end == "Succeeded" else 1,
-                "reason": "Completed" if end == "Succeeded" else "Error",
-            }
-        }
-    ready = not end
-    return {
-        "phase": end or "Running",
-        "conditions": [{"type": "Ready", "status": str(ready)}],
-        "containerStatuses": [
-            {"name": item["name"], "image": item.get("image", ""), "ready": ready, "restartCount": 0, "state": state}
-            for item in spec.get("containers", [])
-        ],
-    }
-
-
-def _suffix(job_uid: str, index: int) -> str:
-    digest = hashlib.sha256(f"{job_uid}/{index}".encode()).digest()
-    return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:5])
+_PODS = {"Job": _of_job, "JobSet": _of_job_set, "RayJob": submitter, "RayCluster": heads_and_workers}

@@ -1,4 +1,4 @@
-"""Kueue's and JobSet's admission webhooks: not there at first, and then with opinions.
+"""The admission webhooks of Kueue, JobSet and GKE's Ray add-on: those of charts are not there at first.
 
 A ready pod does not mean that its webhook answers yet: kubernetes-sigs/kueue issue 13036. How often it still refuses
 is counted and not timed, so that a rehearsal goes the same way every time.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rehearsal.kubernetes import kuberay
 from rehearsal.kubernetes.objects import Objects
 from rehearsal.kubernetes.status import Status
 
@@ -45,6 +46,8 @@ def review(api: Objects, body: dict[str, Any], *, old: dict[str, Any] | None = N
         _answers(api, "kueue", f"m{kind.lower()}.kb.io", f"kueue-x-k8s-io-v1beta2-{kind.lower()}")
     if (version, kind) in _JOBS:
         _answers(api, "kueue", f"m{kind.lower()}.kb.io", _JOBS[version, kind])
+    if kind == "RayCluster" and old is None:
+        kuberay.review(body)
     if kind == "ClusterQueue":
         _cluster_queue(body)
     if kind == "LocalQueue" and old is not None:

@@ -74,6 +74,10 @@ class Follower:
             self._say(f"{self.kind} {self.team}/{self.name} was deleted: it does not run any more", Tone.BAD)
             return 1
         self._notice_a_new_start(job)
+        if job.kind == "RayCluster" and job.state == State.RUNNING:
+            self._say(f"{job} is {job.words}, and holds its slices until it is deleted. Its dashboard:", Tone.GOOD)
+            self._say(f"  kubectl port-forward --namespace {job.team} service/{job.name}-head-svc 8265")
+            return 0
         pod = job.pod(slice=self.slice, host=self.host, part=self.part)
         if pod and pod.started and (pod.uid == self._pod or job.all_started or job.state.is_end):
             self._show_log(job, pod)
@@ -205,7 +209,7 @@ def following(
 ) -> int:
     """Follows a job to its end, or until Ctrl-C, which says how to go on; the exit code. Raises Failed."""
     if job.kind not in WITH_PODS:
-        raise Failed(f"{job}: tpuenv follows JobSets and Jobs only; `kubectl logs` prints the logs of its pods")
+        raise Failed(f"{job}: tpuenv follows {', '.join(WITH_PODS)} only; `kubectl logs` prints the logs of its pods")
     follower = Follower(
         cluster=cluster,
         team=job.team,
@@ -214,7 +218,7 @@ def following(
         progress=progress,
         slice=slice,
         host=host,
-        part=part,
+        part=_part(job, slice, host, part),
         build=build,
     )
     try:
@@ -227,6 +231,11 @@ def following(
         progress.line(f"  {follow_again(job.name, job.team)}")
         progress.line(f"  tpuenv cancel {job.name} --team {job.team}")
         return _INTERRUPTED
+
+
+def _part(job: Job, slice: int, host: int, part: str) -> str:
+    """Where nothing is named, the part whose log is the program's."""
+    return part or (job.program_part if (slice, host) == (0, 0) else "")
 
 
 def _places(job: Job) -> str:
@@ -245,8 +254,9 @@ def _from_to(what: str, numbers: Sequence[int]) -> str:
 
 def print_log(cluster: Cluster, job: Job, *, slice: int, host: int, part: str = "") -> None:
     """Prints what a host has logged so far. Raises WrongArgument for a host that the job does not have, and Failed."""
+    part = _part(job, slice, host, part)
     pod = job.pod(slice=slice, host=host, part=part)
-    if pod is None and job.pods:
+    if pod is None and job.pods and not (part and part == job.program_part):
         parts = sorted({pod.part for pod in job.pods if pod.part})
         others = f"; parts: {', '.join(parts)}" if len(parts) > 1 else ""
         what = f"{f'part {part}, ' if part else ''}slice {slice}, host {host}"

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-from tpuenv.jobs.pod import Pod, has_chips
+from tpuenv.jobs import ray
+from tpuenv.jobs.parts import parts_of
+from tpuenv.jobs.pod import HEAD, SUBMITTER, Pod
 from tpuenv.kubernetes.objects import Object, condition_of, is_true, status_of
 from vocabulary.keys import POOL_GROUP_LABEL, TPU
 from vocabulary.printable import counted
 
 # The kinds whose pods are known by their labels. Of others only what Kueue says of them is known.
-WITH_PODS = ("JobSet", "Job")
+WITH_PODS = ("JobSet", "Job", "RayJob", "RayCluster")
 
 
 class State(str, Enum):
@@ -51,35 +53,42 @@ class Job:
 
     @property
     def state(self) -> State:
-        """https://kueue.sigs.k8s.io/docs/concepts/workload/ and the conditions of JobSets and Jobs"""
-        if is_true(self.body, "Failed"):
+        """https://kueue.sigs.k8s.io/docs/concepts/workload/, the conditions of JobSets and Jobs, and tpuenv.jobs.ray"""
+        succeeded = ray.success(self.body) if self.kind == "RayJob" else None
+        if is_true(self.body, "Failed") or succeeded is False:
             return State.FAILED
-        if is_true(self.body, "Completed") or is_true(self.body, "Complete"):
+        if is_true(self.body, "Completed") or is_true(self.body, "Complete") or succeeded:
             return State.SUCCEEDED
         if finished := condition_of(self.workload, "Finished"):
             return State.FAILED if "Failed" in str(finished.get("reason")) else State.SUCCEEDED
         if not is_true(self.workload, "Admitted"):
             given_up = (self.workload.get("spec") or {}).get("active") is False
             return State.SUSPENDED if given_up else State.WAITING
-        if self.kind in WITH_PODS and self.hosts and self.running == self.hosts:
+        submitted = self.kind != "RayJob" or ray.runs(self.body)
+        if self.kind in WITH_PODS and self.hosts and self.running == self.hosts and submitted:
             return State.RUNNING
         return State.STARTING if self.pods else State.ADMITTED
 
     @property
+    def program_part(self) -> str:
+        """The part whose log is the program's; "" is the part with the chips."""
+        return {"RayJob": SUBMITTER, "RayCluster": HEAD}.get(self.kind, "")
+
+    @property
     def hosts(self) -> int:
         """How many pods with chips it has when it runs; all its pods if none has chips."""
-        parts = self._parts()
+        parts = parts_of(self.kind, self.body, self.workload)
         with_chips = [part for part in parts if part.has_chips]
         return sum(part.replicas * part.size for part in with_chips or parts)
 
     @property
     def slices(self) -> int:
-        return sum(part.replicas for part in self._parts() if part.has_chips)
+        return sum(part.replicas for part in parts_of(self.kind, self.body, self.workload) if part.has_chips)
 
     @property
     def group(self) -> str:
         """The pool group that it runs on, or asks for; "" if neither says it."""
-        for part in self._parts():
+        for part in parts_of(self.kind, self.body, self.workload):
             if part.has_chips and (group := part.selector.get(POOL_GROUP_LABEL)):
                 return str(group)
         flavors = (item.get("flavors") or {} for item in self.assignments)
@@ -93,8 +102,8 @@ class Job:
     @property
     def host_pods(self) -> tuple[Pod, ...]:
         """By slice and host, and where one was replaced, the newer later."""
-        with_chips = tuple(pod for pod in self.pods if pod.has_chips)
-        return tuple(sorted(with_chips or self.pods, key=lambda pod: (pod.slice, pod.host, pod.created, pod.name)))
+        pods = tuple(pod for pod in self.pods if pod.has_chips) or tuple(pod for pod in self.pods if not pod.is_beside)
+        return tuple(sorted(pods, key=lambda pod: (pod.slice, pod.host, pod.created, pod.name)))
 
     @property
     def running(self) -> int:
@@ -102,7 +111,7 @@ class Job:
         return sum(pod.ready for pod in self.host_pods)
 
     def pod(self, *, slice: int, host: int, part: str = "") -> Pod | None:
-        """The pod of a host; of another part of a JobSet than that with the chips where `part` names one."""
+        """The pod of a host; of another part of the job than that with the chips where `part` names one."""
         pods = [pod for pod in self.pods if pod.part == part] if part else self.host_pods
         here = [pod for pod in pods if (pod.slice, pod.host) == (slice, host)]
         return here[-1] if here else None
@@ -114,6 +123,8 @@ class Job:
 
     @property
     def restarts(self) -> int:
+        if self.kind == "RayJob":
+            return min(int(status_of(self.body).get("failed") or 0), self.most_restarts)
         return int(status_of(self.body).get("restarts") or 0)
 
     @property
@@ -125,7 +136,9 @@ class Job:
     @property
     def most_restarts(self) -> int:
         """After how many that count it fails."""
-        return int(((self.body.get("spec") or {}).get("failurePolicy") or {}).get("maxRestarts") or 0)
+        spec = self.body.get("spec") or {}
+        limit = spec if self.kind == "RayJob" else spec.get("failurePolicy") or {}
+        return int(limit.get("backoffLimit" if self.kind == "RayJob" else "maxRestarts") or 0)
 
     @property
     def created(self) -> datetime | None:
@@ -133,7 +146,9 @@ class Job:
 
     @property
     def end_message(self) -> str:
-        """Why it has failed, in JobSet's words."""
+        """Why it has failed, in the words of JobSet or KubeRay."""
+        if self.kind == "RayJob" and (message := ray.end_message(self.body)):
+            return message
         condition = condition_of(self.body, "Failed") or condition_of(self.workload, "Finished")
         return str(condition.get("message") or condition.get("reason") or "")
 
@@ -183,32 +198,6 @@ class Job:
     def _quota(self) -> str:
         condition = condition_of(self.workload, "QuotaReserved")
         return str(condition.get("message") or "") if condition.get("status") == "False" else ""
-
-    def _parts(self) -> list[_Part]:
-        spec = self.body.get("spec") or {}
-        if self.kind == "JobSet":
-            items = [(item, item.get("template") or {}) for item in spec.get("replicatedJobs") or []]
-            return [_part(int(item.get("replicas", 1)), template.get("spec") or {}) for item, template in items]
-        if self.kind == "Job":
-            return [_part(1, spec)]
-        sets = (self.workload.get("spec") or {}).get("podSets") or []
-        return [_part(1, {"parallelism": item.get("count", 1), "template": item.get("template")}) for item in sets]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Part:
-    """Pods that are alike: `replicas` Jobs of `size` pods."""
-
-    replicas: int
-    size: int
-    has_chips: bool
-    selector: Object
-
-
-def _part(replicas: int, job_spec: Object) -> _Part:
-    pod = (job_spec.get("template") or {}).get("spec") or {}
-    size = int(job_spec.get("parallelism", 1))
-    return _Part(replicas=replicas, size=size, has_chips=has_chips(pod), selector=pod.get("nodeSelector") or {})
 
 
 def _time(text: object) -> datetime | None:

@@ -5,7 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tpuenv.kubernetes.objects import Object
-from vocabulary.keys import COMPLETION_INDEX_LABEL, JOB_INDEX_LABEL, REPLICATED_JOB_LABEL, TPU
+from vocabulary.keys import (
+    COMPLETION_INDEX_LABEL,
+    JOB_INDEX_LABEL,
+    RAY_ADDON_REPLICA_LABEL,
+    RAY_GROUP_LABEL,
+    RAY_HOST_LABEL,
+    RAY_NODE_TYPE_LABEL,
+    RAY_ORIGIN_LABEL,
+    RAY_REPLICA_LABEL,
+    REPLICATED_JOB_LABEL,
+    TPU,
+    TPU_HOST_VARIABLE,
+)
+
+# The parts of a RayJob or RayCluster beside its worker groups.
+HEAD = "head"
+SUBMITTER = "submitter"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,16 +45,27 @@ class Pod:
 
     @property
     def part(self) -> str:
-        """The name of the replicated job of a JobSet."""
-        return self._label(REPLICATED_JOB_LABEL)
+        """The name of the replicated job of a JobSet, or of the worker group of a RayCluster."""
+        if self._label(RAY_NODE_TYPE_LABEL) == HEAD:
+            return HEAD
+        if self._label(RAY_ORIGIN_LABEL):
+            return SUBMITTER
+        return self._label(REPLICATED_JOB_LABEL) or self._label(RAY_GROUP_LABEL)
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether it is the head or the submitter of a RayJob or RayCluster, and no host."""
+        return self._label(RAY_NODE_TYPE_LABEL) == HEAD or bool(self._label(RAY_ORIGIN_LABEL))
 
     @property
     def slice(self) -> int:
-        return _number(self._label(JOB_INDEX_LABEL))
+        replica = self._label(RAY_ADDON_REPLICA_LABEL).rpartition("-")[2]
+        return _number(self._label(JOB_INDEX_LABEL) or self._label(RAY_REPLICA_LABEL) or replica)
 
     @property
     def host(self) -> int:
-        return _number(self._label(COMPLETION_INDEX_LABEL))
+        host = self._label(COMPLETION_INDEX_LABEL) or self._label(RAY_HOST_LABEL)
+        return _number(host or self._variable(TPU_HOST_VARIABLE))
 
     @property
     def phase(self) -> str:
@@ -81,7 +108,9 @@ class Pod:
 
     @property
     def place(self) -> str:
-        """ "slice 0, host 2"; of a Job without chips "pod 0"."""
+        """ "slice 0, host 2"; of a Job without chips "pod 0"; of a Ray cluster "head"."""
+        if self.is_beside:
+            return self.part
         if not self.has_chips and not self.part:
             return f"pod {self.host}"
         part = "" if self.has_chips or not self.part else f"part {self.part}, "
@@ -90,6 +119,12 @@ class Pod:
     @property
     def _status(self) -> Object:
         return self.body.get("status") or {}
+
+    def _variable(self, name: str) -> str:
+        """The value of an environment variable that a container has; "" where none has it."""
+        containers = (self.body.get("spec") or {}).get("containers") or []
+        values = (item.get("value") for one in containers for item in one.get("env") or [] if item.get("name") == name)
+        return next((str(value) for value in values if value), "")
 
     def _label(self, key: str) -> str:
         return str((self.body["metadata"].get("labels") or {}).get(key) or "")

@@ -10,8 +10,8 @@ from tpuenv.jobs.job import WITH_PODS, Job
 from tpuenv.jobs.pod import Pod
 from tpuenv.kubernetes.client import Cluster
 from tpuenv.kubernetes.errors import ApiError
-from tpuenv.kubernetes.objects import Object, is_true, name_of
-from vocabulary.keys import JOB_LABEL, JOBSET_LABEL, LOCAL_QUEUE
+from tpuenv.kubernetes.objects import Object, is_true, name_of, status_of
+from vocabulary.keys import JOB_LABEL, JOBSET_LABEL, LOCAL_QUEUE, RAY_CLUSTER_LABEL, RAY_ORIGIN_LABEL
 
 
 def read_job(cluster: Cluster, *, team: str, kind: str, name: str) -> Job | None:
@@ -20,8 +20,7 @@ def read_job(cluster: Cluster, *, team: str, kind: str, name: str) -> Job | None
     if body is None:
         return None
     workloads = cluster.all("Workload", team)
-    labels = {JOBSET_LABEL if kind == "JobSet" else JOB_LABEL: name}
-    pods = cluster.all("Pod", team, labels=labels) if kind in WITH_PODS else []
+    pods = [pod for labels in _labels(kind, body) for pod in cluster.all("Pod", team, labels=labels)]
     job = Job(kind=kind, team=team, name=name, body=body, workload={}, pods=_pods(pods))
     workload = next((item for item in workloads if owner_of(item) == (kind, name)), {})
     return replace(job, workload=workload, position=_positions(workloads).get(name_of(workload), 0))
@@ -32,15 +31,19 @@ def read_jobs(cluster: Cluster, team: str) -> list[Job]:
     workloads = cluster.all("Workload", team)
     positions = _positions(workloads)
     known = {owner_of(item): item for item in workloads}
-    bodies = {("JobSet", name_of(item)): item for item in cluster.all("JobSet", team)}
-    for item in cluster.all("Job", team):
-        if not item["metadata"].get("ownerReferences"):
-            bodies["Job", name_of(item)] = item
+    bodies = {
+        (kind, name_of(item)): item
+        for kind in WITH_PODS
+        for item in cluster.all(kind, team)
+        # A Job or RayCluster that another job made is a part of that.
+        if kind == "JobSet" or not item["metadata"].get("ownerReferences")
+    }
+    whose = {label: of for of, body in bodies.items() for one in _labels(of[0], body) for label in one.items()}
     pods: dict[tuple[str, str], list[Object]] = {}
     for pod in cluster.all("Pod", team):
-        labels = pod["metadata"].get("labels") or {}
-        of = ("JobSet", labels[JOBSET_LABEL]) if JOBSET_LABEL in labels else ("Job", labels.get(JOB_LABEL, ""))
-        pods.setdefault(of, []).append(pod)
+        labels = (pod["metadata"].get("labels") or {}).items()
+        if of := next((whose[label] for label in labels if label in whose), None):
+            pods.setdefault(of, []).append(pod)
     jobs = []
     for kind, name in {**bodies, **known}:
         workload = known.get((kind, name), {})
@@ -73,6 +76,16 @@ def read_teams(cluster: Cluster, teams: Sequence[str]) -> tuple[list[Job], dict[
     if refused and len(refused) == len(teams):
         raise next(iter(refused.values()))
     return jobs, refused
+
+
+def _labels(kind: str, body: Object) -> list[dict[str, str]]:
+    """The labels of its pods, each of which has one of them. A RayJob has a RayCluster and a pod that submits to it."""
+    name = name_of(body)
+    if kind == "RayJob":
+        cluster = str(status_of(body).get("rayClusterName") or "")
+        return [{RAY_ORIGIN_LABEL: name}, *([{RAY_CLUSTER_LABEL: cluster}] if cluster else [])]
+    keys = {"JobSet": JOBSET_LABEL, "Job": JOB_LABEL, "RayCluster": RAY_CLUSTER_LABEL}
+    return [{keys[kind]: name}] if kind in keys else []
 
 
 def owner_of(workload: Object) -> tuple[str, str]:

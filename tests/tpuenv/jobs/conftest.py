@@ -72,13 +72,16 @@ class Ground:
         remaining = list(steps)
 
         def step(request: Request) -> None:
-            if request.method == "GET" and request.path.endswith(f"/jobsets/{job}") and remaining:
+            of_job = request.path.endswith(
+                tuple(f"/{plural}/{job}" for plural in ("jobsets", "rayjobs", "rayclusters"))
+            )
+            if request.method == "GET" and of_job and remaining:
                 remaining.pop(0)()
 
         self.before.append(step)
 
     def patch(self, kind: str, name: str, change: Object, *, namespace: str = "tpu-training") -> None:
-        version = {"Pod": "v1", "JobSet": "jobset.x-k8s.io/v1alpha2", "Job": "batch/v1"}[kind]
+        version = {"Pod": "v1", "JobSet": "jobset.x-k8s.io/v1alpha2", "Job": "batch/v1", "RayJob": "ray.io/v1"}[kind]
         self.api.patch(self.api.resource(version, kind), namespace, name, change)
 
     def pods(self, namespace: str = "tpu-training") -> list[Object]:
