@@ -19,6 +19,7 @@ from environment.fleet.model import (
     Fleet,
     PoolGroup,
     Team,
+    TpuVm,
     implicit_fleet,
 )
 from environment.fleet.quotas import quota_problems, quota_warnings
@@ -42,6 +43,7 @@ __all__ = [
     "Refused",
     "Settings",
     "Team",
+    "TpuVm",
     "load",
 ]
 
@@ -58,6 +60,7 @@ class Environment:
     unlisted: tuple[
         str, ...
     ] = ()  # those of the warnings that are about what Google does not publish: new, or mistyped
+    tpu_vms: tuple[TpuVm, ...] = ()
 
     @property
     def names(self) -> Names:
@@ -106,6 +109,7 @@ def load(vars_env: Path, process_env: Mapping[str, str], fleet: Path | None = No
         fair_sharing=described.fair_sharing,
         warnings=tuple(_line(warning, process_env) for warning in (*warnings, *new)),
         unlisted=tuple(_line(problem, process_env) for problem in new),
+        tpu_vms=described.tpu_vms,
     )
 
 

@@ -62,6 +62,7 @@ def unlisted(settings: Settings, fleet: Fleet) -> Iterator[Problem]:
             hint = f"; did you mean '{nearest[0]}'?" if nearest else ""
             yield Problem(keys=(key,), message=f"'{region}' is not among Google's regions of {_WHEN}{hint}")
     zones = {group.zone: fleet.key("tpu_pools", group.name, "zone") for group in reversed(fleet.groups)}
+    zones |= {vm.zone: fleet.key("tpu_vms", vm.name, "zone") for vm in fleet.tpu_vms if vm.zone not in zones}
     if settings.cpu_zone:
         zones.setdefault(settings.cpu_zone, "CPU_ZONE")
     for zone, key in zones.items():

@@ -50,6 +50,11 @@ def _uses(settings: Settings, fleet: Fleet) -> list[_Use]:
         uses.append(_Use(kind="bucket", name=names.bucket(team.name), longest=63, parts=part | prefix | project))
         for release in (names.drain(team.name), names.eviction(team.name)):
             uses.append(_Use(kind="Helm release", name=release, longest=53, parts=part))
+    for vm in fleet.tpu_vms:
+        part = {fleet.key("tpu_vms", vm.name): vm.name}
+        uses.append(_Use(kind="TPU VM", name=names.tpu_vm(vm.name), longest=63, parts=part | prefix))
+        account, part = names.tpu_vm_account(vm.team), {fleet.key("tpu_vms", vm.name, "team"): vm.team}
+        uses.append(_Use(kind="service account", name=account, longest=30, parts=part | prefix))
     for group in fleet.groups:
         part = {fleet.key("tpu_pools", group.name): group.name}
         uses.append(_Use(kind="node pool", name=group.node_pools[-1], longest=40, parts=part))

@@ -38,6 +38,8 @@ class Names:
         self.tensorboard: Final = f"{prefix}-tensorboard"
         self.tensorboard_role: Final = self.role("tensorboard_writer")  # writes TensorBoard experiments
 
+        self.ssh_firewall: Final = f"{prefix}-tpu-vms-ssh"
+
         self.plan_account: Final = f"{prefix}-plan"  # what pull requests, and the drift check, run as
         self.deploy_account: Final = f"{prefix}-deploy"  # deploys and destroys
         self.scheduler_account: Final = f"{prefix}-drift"  # starts the drift check every night
@@ -67,6 +69,14 @@ class Names:
     def workload_policy(self, group: str) -> str:
         """The Compute Engine policy by which the slices of a pool group are placed."""
         return f"{self.prefix}-{group}"
+
+    def tpu_vm(self, name: str) -> str:
+        """A slice of TPU VMs, as the Cloud TPU API names it."""
+        return f"{self.prefix}-{name}"
+
+    def tpu_vm_account(self, team: str) -> str:
+        """The id of the Google service account of a team's TPU VMs; also their network tag and firewall rule."""
+        return f"{self.prefix}-vm-{team}"
 
     def trigger(self, build: str) -> str:
         """The Cloud Build trigger of cloudbuild/{build}.yaml."""

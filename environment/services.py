@@ -28,3 +28,12 @@ SERVICES: Mapping[str, str] = MappingProxyType(
     }
 )
 """Name of the service -> what needs it. None is ever switched off again: other users of the project may need it too."""
+
+TPU_VM_SERVICES: Mapping[str, str] = MappingProxyType(
+    {
+        "tpu.googleapis.com": "TPU VMs",
+        "iap.googleapis.com": "ssh to TPU VMs, which have no public address",
+        "oslogin.googleapis.com": "ssh keys of the teams' members",
+    }
+)
+"""As SERVICES; the stack tpu-vms enables them itself, since few environments have it."""

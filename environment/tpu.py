@@ -10,7 +10,15 @@ import math
 import re
 from dataclasses import dataclass
 
-from environment.tpu_catalogue import CUBE, GENERATIONS, LONGEST_SIDE, MACHINE_TYPES, Generation, MachineType
+from environment.tpu_catalogue import (
+    CUBE,
+    GENERATIONS,
+    LONGEST_SIDE,
+    MACHINE_TYPES,
+    TPU_VM_RUNTIMES,
+    Generation,
+    MachineType,
+)
 from vocabulary.printable import quoted
 
 Shape = tuple[int, ...]
@@ -71,6 +79,31 @@ def slice_for(tpu_type: str) -> Slice:
     if machine is None or not _carries(machine, shape):
         raise UnknownTpuType(f"unknown TPU type {quoted(tpu_type)}{_hint(tpu_type)}")
     return _slice(machine, shape)
+
+
+def tpu_vm_slice(tpu_type: str) -> Slice:
+    """The slice that a TPU type means without GKE, where the Cloud TPU API chooses the hosts.
+
+    A slice that one host can have is one host: `v6e-8` and `v5litepod-8` are 8 chips of one, on GKE 4 of two. Raises
+    UnknownTpuType, also for what the API has not: other shapes and machine types, and the generations after v6e.
+    https://docs.cloud.google.com/tpu/docs/v6e#configurations
+    """
+    slice_ = slice_for(tpu_type)
+    number, shape = _parts(tpu_type)[1], _dimensions(slice_.topology)
+    if slice_.generation not in TPU_VM_RUNTIMES:
+        raise UnknownTpuType(
+            f"{quoted(tpu_type)} does not exist without GKE; use tpu_pools, or one of {', '.join(TPU_VM_RUNTIMES)}"
+        )
+    if not number:
+        generation = GENERATIONS[slice_.generation]
+        raise UnknownTpuType(
+            f"{quoted(tpu_type)} names a shape or a machine type, which TPU VMs do not have; write "
+            f"'{generation.type_name}-{slice_.chips * generation.counts_per_chip}'"
+        )
+    for machine in MACHINE_TYPES:
+        if machine.generation == slice_.generation and machine.chips_per_host == slice_.chips:
+            return _slice(machine, shape)
+    return slice_
 
 
 def tpu_types(generation: str) -> tuple[str, ...]:

@@ -136,6 +136,15 @@ MACHINE_TYPES = (
     _machine("tpu7x-ultranet-4t", "tpu7x", "tpu7x", 224, 992, _HYPERDISK, multi_host=True),
 )
 
+# What Google names for JAX and PyTorch on TPU VMs, by generation. The Cloud TPU API, which makes TPU VMs, has none of
+# the later ones. https://docs.cloud.google.com/tpu/docs/runtimes
+TPU_VM_RUNTIMES = {
+    "v4": "tpu-ubuntu2204-base",
+    "v5e": "v2-alpha-tpuv5-lite",
+    "v5p": "v2-alpha-tpuv5",
+    "v6e": "v2-alpha-tpuv6e",
+}
+
 # Google's page "TPU regions and zones", read November 2026. More zones are opened to single customers, and the list
 # grows: for hints and warnings, never to refuse.
 ZONES: dict[str, tuple[str, ...]] = {

@@ -159,6 +159,13 @@ def _quota(flavor: Attributes) -> str:
     return f"{words} of {flavor['name']}" if words else ""
 
 
+def _tpu_vms(values: Attributes) -> str:
+    hosts, scheduling = len(values["network_endpoints"]), block_at(values, "scheduling_config")
+    capacity = next((word for word in ("spot", "reserved") if scheduling.get(word)), "on-demand")
+    words = f"{values['accelerator_type']}, {counted(hosts, 'host')}, {values['zone']}, {capacity}"
+    return f"TPU VMs {values['name']}: {words}"
+
+
 def _chart(values: Attributes) -> str:
     """Those from a repository; the local ones are a part of our own."""
     return f"{values['name']} {values['version']}" if values.get("repository") else ""
@@ -174,6 +181,7 @@ _WORDS: dict[str, Callable[[Attributes], str]] = {
     "google_vertex_ai_tensorboard": lambda values: f"TensorBoard {values['display_name']} in {values['region']}",
     "google_storage_bucket": lambda values: f"bucket {values['name']}",
     "google_container_cluster": lambda values: f"cluster {values['name']} in {values['location']}",
+    "google_tpu_v2_vm": _tpu_vms,
     "helm_release": _chart,
     "kubernetes_namespace_v1": lambda values: f"namespace {values['metadata'][0]['name']}",
     "kubernetes_manifest": _manifest,

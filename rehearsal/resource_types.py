@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rehearsal.cloudbuild import resources
-from rehearsal.google import gke, iam, network, node_pools, project, services, storage
+from rehearsal.google import gke, iam, network, node_pools, project, services, storage, tpu_vms
 from rehearsal.google.resource import GoogleResource
 from rehearsal.kubernetes import helm_release, typed_resources
 from rehearsal.terraform.resource_type import DataSource, ResourceType
@@ -25,12 +25,20 @@ _GOOGLE: dict[str, ResourceType] = {
     for type_ in all_types()
     if type_.startswith("google_")
 }
+_BETA: dict[str, ResourceType] = {resource.type_: resource for resource in tpu_vms.RESOURCE_TYPES}
 
 RESOURCE_TYPES: Mapping[str, Mapping[str, ResourceType]] = {
-    "google": _GOOGLE | {resource.type_: resource for resource in _WITH_RULES},
+    "google": {type_: row for type_, row in _GOOGLE.items() if type_ not in _BETA}
+    | {resource.type_: resource for resource in _WITH_RULES},
+    "google-beta": _BETA,
     "kubernetes": {resource.type_: resource for resource in typed_resources.RESOURCE_TYPES},
     "helm": {resource.type_: resource for resource in helm_release.RESOURCE_TYPES},
 }
 DATA_SOURCES: Mapping[str, Mapping[str, DataSource]] = {
     "google": {source.type_: source for source in (*project.DATA_SOURCES, *iam.DATA_SOURCES, *gke.DATA_SOURCES)},
 }
+
+
+def provider_of(type_: str) -> str:
+    """The provider that has a resource type or a data source. Raises StopIteration for one that none has."""
+    return next(name for name, types in RESOURCE_TYPES.items() if type_ in types or type_ in DATA_SOURCES.get(name, {}))

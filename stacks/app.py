@@ -51,6 +51,11 @@ def app(environment: Environment, folder: Path) -> App:
     if environment.settings.build_repository:
         # What its identities may do follows from the others, so it is created last; a person deploys it early.
         line.insert(1, Pipeline(result, "pipeline", environment=environment, stacks=[*line]))
+    if environment.tpu_vms:
+        # Imported only where it is needed, and after the pipeline's stacks: a person deploys it.
+        from stacks.tpu_vms import TpuVms
+
+        line.append(TpuVms(result, "tpu-vms", environment=environment))
     for before, stack in itertools.pairwise(line):
         stack.add_dependency(before)
     return result

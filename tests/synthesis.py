@@ -23,9 +23,12 @@ STACKS = [*app.STACKS]
 
 
 def stacks_of(case: str) -> list[str]:
-    """The stacks of a case, in their order: one with a repository has the pipeline too."""
+    """The stacks of a case, in their order: one with a repository has the pipeline too, one with TPU VMs theirs."""
+    fleet = HERE / "cases" / f"{case}.fleet.yaml"
     has_pipeline = "\nBUILD_REPOSITORY=" in (HERE / "cases" / f"{case}.env").read_text(encoding="utf-8")
-    return [STACKS[0], "pipeline", *STACKS[1:]] if has_pipeline else STACKS
+    has_tpu_vms = fleet.exists() and "\ntpu_vms:" in fleet.read_text(encoding="utf-8")
+    with_pipeline = [STACKS[0], "pipeline", *STACKS[1:]] if has_pipeline else STACKS
+    return [*with_pipeline, "tpu-vms"] if has_tpu_vms else with_pipeline
 
 
 EVERY_STACK = [(case, stack) for case in CASES for stack in stacks_of(case)]

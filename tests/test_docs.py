@@ -40,7 +40,7 @@ OTHER_VARIABLES = {
     "TPUENV_FOLDER",
     "TPUENV_PLAIN_BINDINGS",
 }
-PIPELINE = "pipeline"
+PIPELINE, TPU_VMS = "pipeline", "tpu-vms"
 SANDBOX = "docs/from-the-sandbox.md"
 LONGEST_README = 12_000  # bytes
 DEFAULT = ROOT / "tests" / "cases" / "default.env"
@@ -131,7 +131,7 @@ def test_every_stack_in_a_command_exists() -> None:
     ]
     assert {"queues", "foundation", PIPELINE} <= {stack for _, stack in named}
     for page, stack in named:
-        assert stack in {*STACKS, PIPELINE}, f"{page}: {stack}"
+        assert stack in {*STACKS, PIPELINE, TPU_VMS}, f"{page}: {stack}"
 
 
 def test_every_setting_exists() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from rehearsal.resource_types import provider_of
 from rehearsal.serve import schemas_of
 from rehearsal.terraform.schemas import Block
 from tests.rehearsal.fake import CACHE
@@ -64,8 +65,8 @@ def test_the_permissions_of_a_type_say_where_they_are_documented(type_: str) -> 
 def block_of(type_: str) -> Block:
     if type_.startswith(DATA):
         type_ = type_.removeprefix(DATA)
-        return schemas_of(type_.split("_")[0], CACHE).sources[type_]
-    return schemas_of(type_.split("_")[0], CACHE).resources[type_]
+        return schemas_of(provider_of(type_), CACHE).sources[type_]
+    return schemas_of(provider_of(type_), CACHE).resources[type_]
 
 
 IN_A_SCHEMA = [type_ for type_ in all_types() if type_ != "terraform_data"]

@@ -13,7 +13,7 @@ from environment.node_capacity import CLUSTER_PODS_CPU, CLUSTER_PODS_GIB, node_c
 from environment.problems import Problem
 from environment.settings.model import Settings
 from environment.settings.values import region_of
-from environment.tpu_catalogue import ZONES
+from environment.tpu_catalogue import TPU_VM_RUNTIMES, ZONES
 
 # https://cloud.google.com/kubernetes-engine/quotas
 _MOST_NODES = 65_000
@@ -36,15 +36,15 @@ def misnamed_fleet(path: Path) -> list[Problem]:
 
 
 def fleet_problems(settings: Settings, fleet: Fleet) -> Iterator[Problem]:
-    """Groups out of the region, members that GKE would not know, and fleets larger than GKE and Kueue take."""
-    for group in fleet.groups:
-        region = region_of(group.zone)
-        if region != settings.region and group.zone != settings.zone:
-            yield Problem(
-                keys=(fleet.key("tpu_pools", group.name, "zone"), "REGION"),
-                message=f"'{group.zone}' is not in REGION '{settings.region}', and a cluster has one region; choose a "
-                "zone of that region",
-            )
+    """Slices out of the region, members that GKE would not know, and fleets larger than GKE and Kueue take."""
+    for section, of_fleet, has in (("tpu_pools", fleet.groups, "a cluster"), ("tpu_vms", fleet.tpu_vms, "the subnet")):
+        for item in of_fleet:
+            if region_of(item.zone) != settings.region and item.zone != settings.zone:
+                yield Problem(
+                    keys=(fleet.key(section, item.name, "zone"), "REGION"),
+                    message=f"'{item.zone}' is not in REGION '{settings.region}', and {has} has one region; choose a "
+                    "zone of that region",
+                )
     for team in fleet.teams:
         groups = [member.email for member in team.members if member.kind is MemberKind.GROUP]
         if groups and not settings.rbac_security_group:
@@ -77,13 +77,22 @@ def fleet_problems(settings: Settings, fleet: Fleet) -> Iterator[Problem]:
 def fleet_warnings(settings: Settings, fleet: Fleet) -> Iterator[Problem]:
     """TPUs in a zone where Google does not list them, clusters that need a quota first, a CPU pool with no room."""
     yield from _no_room_for_jobs(settings)
-    for group in fleet.groups:
-        generation = group.slice.generation
-        if group.zone not in ZONES[generation]:
+    for section, of_fleet in (("tpu_pools", fleet.groups), ("tpu_vms", fleet.tpu_vms)):
+        for item in of_fleet:
+            generation = item.slice.generation
+            if item.zone not in ZONES[generation]:
+                yield Problem(
+                    keys=(fleet.key(section, item.name, "zone"), fleet.key(section, item.name, "type")),
+                    message=f"Google's list of November 2026 has no {generation} in '{item.zone}', but in "
+                    f"{', '.join(ZONES[generation])}; go on if you know that yours are there",
+                )
+    for vm in fleet.tpu_vms:
+        usual = TPU_VM_RUNTIMES[vm.slice.generation]
+        if vm.runtime != usual:
             yield Problem(
-                keys=(fleet.key("tpu_pools", group.name, "zone"), fleet.key("tpu_pools", group.name, "type")),
-                message=f"Google's list of November 2026 has no {generation} in '{group.zone}', but in "
-                f"{', '.join(ZONES[generation])}; go on if you know that yours are there",
+                keys=(fleet.key("tpu_vms", vm.name, "runtime"),),
+                message=f"'{vm.runtime}' is not the software version that Google names for {vm.slice.generation}, "
+                f"'{usual}'; go on if you know that it exists",
             )
     nodes = _nodes(settings, fleet)
     if nodes > _NODES_WITHOUT_ASKING:

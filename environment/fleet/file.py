@@ -28,6 +28,17 @@ Of a team, everything optional:
 
 And `fair_sharing: true` beside the two: what is idle goes to the team that has borrowed least for its share. Without
 it, first come, first served.
+
+And `tpu_vms`, optional, by name: slices without GKE (docs/tpu-vms.md), such as
+
+    tpu_vms:
+      lab: {type: v6e-16, team: research}
+
+  type                   as TPU_TYPE, with a number; required
+  team                   whose they are: its members log in, and the VMs have its bucket; required
+  capacity               on-demand (default), spot, reservation or queued
+  zone                   in REGION; default ZONE
+  runtime                Google's software version of the VMs; default the one for JAX and PyTorch
 """
 
 from __future__ import annotations
@@ -41,6 +52,7 @@ from typing import Any
 from environment.fleet import values as fleet_values
 from environment.fleet.model import PRIORITIES, CapacityMode, Fleet, PoolGroup, Team
 from environment.fleet.reader import Parse, Reader
+from environment.fleet.tpu_vms import tpu_vm
 from environment.members import member
 from environment.problems import Problem
 from environment.settings import values
@@ -94,7 +106,7 @@ def _fleet(reader: Reader, root: Value, settings: Settings) -> Fleet:
     if root.empty:
         reader.complain(root, f"is empty; it should hold {holds}")
         return _no_fleet()
-    values_ = reader.known(reader.mapping(root, holds), ("tpu_pools", "teams", "fair_sharing"))
+    values_ = reader.known(reader.mapping(root, holds), ("tpu_pools", "teams", "fair_sharing", "tpu_vms"))
     sections: dict[str, dict[str, Value]] = {}
     for key in ("tpu_pools", "teams"):
         if key in values_:
@@ -103,13 +115,18 @@ def _fleet(reader: Reader, root: Value, settings: Settings) -> Fleet:
                 reader.complain(values_[key], "is empty; it needs one at least")
         elif root.pairs is not None:
             reader.complain(root, f"has no {key}; it should hold {holds}")
+    if "tpu_vms" in values_:
+        sections["tpu_vms"] = reader.mapping(values_["tpu_vms"], "names, each with its keys")
     fair = "fair_sharing" in values_ and reader.parsed(values_["fair_sharing"], fleet_values.true_or_false)
     declared = sections.get("tpu_pools", {})
     groups = tuple(filter(None, (_group(reader, *item, settings) for item in declared.items())))
     teams = tuple(filter(None, (_team(reader, *item, tuple(declared)) for item in sections.get("teams", {}).items())))
+    names = tuple(sections.get("teams", {}))
+    vms = (tpu_vm(reader, *item, names, settings.zone) for item in sections.get("tpu_vms", {}).items())
     return Fleet(
         groups=groups,
         teams=teams,
+        tpu_vms=tuple(filter(None, vms)),
         fair_sharing=bool(fair),
         keys=reader.keys,
         size_keys=(reader.keys.get("tpu_pools", reader.name),),

@@ -10,6 +10,7 @@ from fractions import Fraction
 from environment.members import Member
 from environment.settings.model import Settings
 from environment.tpu import Slice, slice_for
+from environment.tpu_catalogue import GENERATIONS
 
 # WorkloadPriorityClasses and their values. A job of a higher one starts first, and stops a lower one of its own team.
 PRIORITIES = {"verylow": 100, "low": 250, "medium": 500, "high": 750, "veryhigh": 1000}
@@ -75,14 +76,33 @@ class Team:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TpuVm:
+    """One slice as TPU VMs, without GKE: a VM a host, all of one team."""
+
+    name: str
+    slice: Slice
+    team: str
+    zone: str
+    runtime: str  # Google's software version of the VMs
+    capacity: CapacityMode = CapacityMode.ON_DEMAND
+
+    @property
+    def accelerator_type(self) -> str:
+        """The slice's type as the Cloud TPU API names it: v6e-8 is one host of 8 chips there, on GKE two of 4."""
+        generation = GENERATIONS[self.slice.generation]
+        return f"{generation.type_name}-{self.slice.chips * generation.counts_per_chip}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Fleet:
-    """Pool groups and teams, and what a message about a part of them begins with.
+    """Pool groups, teams and TPU VMs, and what a message about a part of them begins with.
 
     `keys` has, by path (`tpu_pools.dev.zone`), the place in fleet.yaml, or the setting where there is no such file.
     """
 
     groups: tuple[PoolGroup, ...]
     teams: tuple[Team, ...]
+    tpu_vms: tuple[TpuVm, ...] = ()
     fair_sharing: bool = False
     keys: Mapping[str, str] = field(default_factory=dict)
     size_keys: tuple[str, ...] = ("tpu_pools",)  # what decides how many slices there are

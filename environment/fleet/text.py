@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from environment.fleet.model import CapacityMode, PoolGroup, Team
+from environment.fleet.model import CapacityMode, PoolGroup, Team, TpuVm
+from environment.tpu_catalogue import TPU_VM_RUNTIMES
 
 _LONGEST_LINE = 118
 _PLAIN = "[A-Za-z0-9][A-Za-z0-9._/@-]*"
@@ -16,14 +17,20 @@ _NOT_TEXT = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")  # in 
 _Pair = tuple[str, str | list[str]]  # a key, and its value or the values of its list as YAML writes them
 
 
-def fleet_text(groups: Sequence[PoolGroup], teams: Sequence[Team], *, fair_sharing: bool, zone: str) -> str:
-    """What differs from the defaults, and the shares; `zone` is that of groups that name none."""
+def fleet_text(
+    groups: Sequence[PoolGroup], teams: Sequence[Team], tpu_vms: Sequence[TpuVm] = (), *, fair_sharing: bool, zone: str
+) -> str:
+    """What differs from the defaults, and the shares; `zone` is that of groups and TPU VMs that name none."""
     lines = ["tpu_pools:"]
     for group in groups:
         lines += _entry(group.name, list(_of_group(group, zone)))
     lines.append("teams:")
     for team in teams:
         lines += _entry(team.name, list(_of_team(team, groups)))
+    if tpu_vms:
+        lines.append("tpu_vms:")
+    for vm in tpu_vms:
+        lines += _entry(vm.name, list(_of_tpu_vm(vm, zone)))
     if fair_sharing:
         lines.append("fair_sharing: true")
     return "\n".join(lines) + "\n"
@@ -45,6 +52,17 @@ def _of_group(group: PoolGroup, zone: str) -> Iterator[_Pair]:
         yield "autoscaled", "true"
     if group.max_run_seconds is not None:
         yield "max_run_hours", str(group.max_run_seconds // 3600)
+
+
+def _of_tpu_vm(vm: TpuVm, zone: str) -> Iterator[_Pair]:
+    yield "type", vm.accelerator_type
+    yield "team", _scalar(vm.team)
+    if vm.capacity is not CapacityMode.ON_DEMAND:
+        yield "capacity", vm.capacity.value
+    if vm.zone != zone:
+        yield "zone", vm.zone
+    if vm.runtime != TPU_VM_RUNTIMES[vm.slice.generation]:
+        yield "runtime", vm.runtime
 
 
 def _of_team(team: Team, groups: Sequence[PoolGroup]) -> Iterator[_Pair]:

@@ -41,6 +41,12 @@ def zones_exist(change: Change) -> None:
         require(_exists(change, str(zone), _ZONES), f'Location "{zone}" does not exist.')
 
 
+def zone_exists(change: Change) -> None:
+    """Of a resource in one zone."""
+    zone = str(change.values["zone"])
+    require(_exists(change, zone, _ZONES), f"Permission denied on 'locations/{zone}' (or it may not exist).", forbidden)
+
+
 def version_exists(change: Change) -> None:
     """Only the minor version is compared. The words: sassoftware/viya4-iac-gcp issue 58.
 

@@ -19,9 +19,11 @@ ROUTER = "google_compute_router"
 NAT = "google_compute_router_nat"
 FIREWALL = "google_compute_firewall"
 CLUSTER = "google_container_cluster"
+TPU_VM = "google_tpu_v2_vm"
 
 IN_NETWORK = Reference(attribute="network", type_=NETWORK, default="default")
 IN_SUBNET = Reference(attribute="subnetwork", type_=SUBNET, default="default")
+TPU_VM_IN_SUBNET = Reference(attribute="network_config.subnetwork", type_=SUBNET, default="default")
 OF_ROUTER = Reference(attribute="router", type_=ROUTER)
 
 # RFC 1035: a lower-case letter, then letters, digits and dashes, 63 at most.
@@ -199,7 +201,10 @@ RESOURCE_TYPES = (
             used_ranges_stay,
         ),
         # https://cloud.google.com/vpc/docs/create-modify-vpc-networks#deleting_subnets
-        removal=(unused("subnetwork resource", IN_SUBNET, CLUSTER),),
+        removal=(
+            unused("subnetwork resource", IN_SUBNET, CLUSTER),
+            unused("subnetwork resource", TPU_VM_IN_SUBNET, TPU_VM),
+        ),
         computed=subnet_values,
         state_only=("send_secondary_ip_range_if_empty",),
         replaced_by=shrinks,

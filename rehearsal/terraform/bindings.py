@@ -70,6 +70,9 @@ _BY_HAND: dict[tuple[str, str], Attribute] = {
     ("kubernetes_manifest", "object"): Attribute(type_="dynamic", optional=True, computed=True),
     ("kubernetes_manifest", "wait_for"): Attribute(type_=["object", {"fields": ["map", "string"]}], optional=True),
 }
+# A provider whose bindings are not installed, and the one that has the same settings. The schemas of the types that
+# the stacks use of it are in PROVIDER.json beside this file; they were read, by this module, from its bindings.
+_WITHOUT_BINDINGS = {"google-beta": "google"}
 # Providers written with the plugin framework nest attributes where the older ones nest blocks.
 _NESTED_ATTRIBUTES = ("helm",)
 
@@ -86,6 +89,10 @@ def read(provider: str, names: Iterable[str], cache: Path) -> dict[str, Block]:
     Raises KeyError for a name that the bindings do not have.
     """
     types = sorted(set(names))
+    if like := _WITHOUT_BINDINGS.get(provider):
+        recorded = json.loads(Path(__file__).with_name(f"{provider}.json").read_text(encoding="utf-8"))
+        settings = read(like, [PROVIDER], cache)
+        return settings | {name: schemas.from_json(recorded[name]) for name in types if name != PROVIDER}
     version = importlib.metadata.version(package(provider).replace("_", "-"))
     code = Path(__file__).read_bytes() + Path(schemas.__file__).read_bytes()
     reader = hashlib.sha256(code + "\n".join(types).encode()).hexdigest()[:12]

@@ -123,7 +123,7 @@ def to_json(block: Block) -> Any:
 
 
 def from_json(data: Any) -> Block:
-    """The inverse of `to_json`."""
+    """The inverse of `to_json`; what is false or null may be left out."""
     blocks = {name: value | {"block": from_json(value["block"])} for name, value in data["blocks"].items()}
     return Block(
         attributes=_attributes_from_json(data["attributes"]),
@@ -132,7 +132,9 @@ def from_json(data: Any) -> Block:
 
 
 def _attributes_from_json(data: Any) -> dict[str, Attribute]:
-    return {name: Attribute(**value | {"nested": _nested_from_json(value["nested"])}) for name, value in data.items()}
+    return {
+        name: Attribute(**value | {"nested": _nested_from_json(value.get("nested"))}) for name, value in data.items()
+    }
 
 
 def _nested_from_json(data: Any) -> Nested | None:

@@ -18,6 +18,7 @@ from environment.tpu import slice_for, tpu_types
 from environment.tpu_catalogue import MACHINE_TYPES, ZONES
 from stacks.app import STACKS
 from stacks.pipeline import Pipeline
+from stacks.tpu_vms import TpuVms
 from tests import published
 from tests.generate.identities_table import identities_table
 from tpuenv.cost.prices import load as load_prices
@@ -152,9 +153,10 @@ def stacks_table() -> str:
     """A row for each stack in the order of deployment: the first line of its file."""
     line = list(STACKS.items())
     rows = ["| stack | |", "|---|---|"]
-    for name, stack in [line[0], ("pipeline", Pipeline), *line[1:]]:
+    optional = {Pipeline: "`BUILD_REPOSITORY`", TpuVms: "`tpu_vms` in `fleet.yaml`"}
+    for name, stack in [line[0], ("pipeline", Pipeline), *line[1:], ("tpu-vms", TpuVms)]:
         described = (sys.modules[stack.__module__].__doc__ or "").partition("\n")[0].rstrip(".")
-        rows.append(f"| `{name}`{' (with `BUILD_REPOSITORY`)' if stack is Pipeline else ''} | {described} |")
+        rows.append(f"| `{name}`{f' (with {optional[stack]})' if stack in optional else ''} | {described} |")
     return "\n".join(rows)
 
 

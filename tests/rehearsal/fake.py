@@ -22,6 +22,7 @@ from rehearsal import http_server
 from rehearsal.cloud import Cloud
 from rehearsal.google.permissions import token_of
 from rehearsal.google.project import create_project
+from rehearsal.resource_types import RESOURCE_TYPES, provider_of
 from rehearsal.serve import answers, provider, schemas_of
 from rehearsal.terraform import planning, values
 from rehearsal.terraform.fake_provider import Provider, Schemas
@@ -57,7 +58,7 @@ class Resource:
 
 @dataclass
 class FakeCloud:
-    """A cloud in `folder`, the three fake providers in front of it, and what has been applied."""
+    """A cloud in `folder`, the fake providers in front of it, and what has been applied."""
 
     folder: Path
     project: str = "my-project"
@@ -106,7 +107,7 @@ class FakeCloud:
             self.settings["kubernetes"]["token"] = self.settings["helm"]["kubernetes"]["token"] = token_of(account)
 
     def provider(self, type_: str) -> Provider:
-        name = type_.split("_")[0]
+        name = type_ if type_ in RESOURCE_TYPES else provider_of(type_)
         if name not in self.providers:
             self.providers[name] = provider(name, _schemas(name), cloud=self.cloud, place=self._place)
         return self.providers[name]
@@ -163,9 +164,9 @@ class FakeCloud:
         return dict(values.decode(values.encode(value, block.type_), block.type_))
 
     def _client(self, type_: str) -> Client:
-        name = type_.split("_")[0]
+        name = type_ if type_ == "google" else provider_of(type_)
         settings = {"project": self.project, "region": "us-east5", **self.settings.get("google", {})}
-        if name != "google":
+        if not name.startswith("google"):
             settings = self.settings[name]
         place = self.place if name == "helm" else self._place
         return Client(cloud=self.cloud, settings=settings, account=self.account, place=place, warn=self.warnings.append)

@@ -38,8 +38,8 @@ def apply(
 ) -> int:
     """Plans each stack, in their order, compares the plan with the record that `tpuenv plan --record` wrote of the same
     content, and applies that very plan if it does nothing that was not reviewed. Otherwise it stops, or asks for an
-    approval: docs/pipeline.md says when. A stack without changes is left alone. The pipeline stack is left out: a
-    person deploys it.
+    approval: docs/pipeline.md says when. A stack without changes is left alone. The stacks pipeline and tpu-vms
+    are left out: a person deploys them.
 
     Only one apply or destroy of an environment runs at a time; another waits for it. After an apply that was stopped
     half-way, the next one applies what is left of the plan on record; anything else is shown and asked for.

@@ -45,7 +45,11 @@ def fleet(*, write: bool) -> None:
         raise WrongArgument(_EXISTS)
     environment = project.load_and_warn()
     text = fleet_text(
-        environment.groups, environment.teams, fair_sharing=environment.fair_sharing, zone=environment.settings.zone
+        environment.groups,
+        environment.teams,
+        environment.tpu_vms,
+        fair_sharing=environment.fair_sharing,
+        zone=environment.settings.zone,
     )
     if write:
         _write_new(path, text)

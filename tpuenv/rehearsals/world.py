@@ -74,6 +74,7 @@ def _places(environment: Environment) -> list[str]:
     """The regions, zones and GKE version of the environment, which Google offers because a person said so."""
     settings = environment.settings
     zones = [settings.zone_of_cpu_nodes, *(group.zone for group in environment.groups)]
+    zones += [vm.zone for vm in environment.tpu_vms]
     return [*dict.fromkeys([settings.region, settings.tensorboard_region, *zones, settings.gke_version])]
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 from environment import Environment, project
 from tpuenv.failure import Failed
 from tpuenv.review.changes import NO_CHANGES, Change, Changes, Value
-from tpuenv.terraform.stacks import PIPELINE, Stack
+from tpuenv.terraform.stacks import Stack, of_builds
 from vocabulary.text_file import replace_text
 
 if TYPE_CHECKING:
@@ -164,8 +164,7 @@ def digest(stacks: Iterable[Stack]) -> str:
     beside it. 64 hex digits.
     """
     content_digest = hashlib.sha256()
-    deployed = (stack for stack in stacks if stack.name != PIPELINE)
-    for stack in sorted(deployed, key=lambda stack: stack.name):
+    for stack in sorted(of_builds(stacks), key=lambda stack: stack.name):
         paths = [stack.folder / "cdk.tf.json", *sorted((stack.folder / "assets").rglob("*"))]
         for path in (path for path in paths if path.is_file()):
             content = path.read_bytes()

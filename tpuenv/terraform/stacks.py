@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,9 @@ OUTPUT = project.ROOT / "cdktf.out"
 
 # A person deploys it: a build must not change its own identity.
 PIPELINE = "pipeline"
+
+# Where there is a pipeline, a person deploys this too: the builds may not act as the accounts of TPU VMs.
+TPU_VMS = "tpu-vms"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,9 +95,16 @@ def _in_order(stacks: Mapping[str, Stack]) -> list[Stack]:
 
 
 def selected_stacks(stacks: Sequence[Stack], names: Sequence[str]) -> list[Stack]:
-    """The named stacks, or all but the pipeline if none is named, in the order given. Raises WrongArgument."""
+    """The named stacks, or those that builds deploy if none is named, in the order given. Raises WrongArgument."""
     refuse_unknown(stacks, [name for name in names if name not in {stack.name for stack in stacks}])
-    return [stack for stack in stacks if (stack.name in names if names else stack.name != PIPELINE)]
+    return [stack for stack in stacks if stack.name in names] if names else of_builds(stacks)
+
+
+def of_builds(stacks: Iterable[Stack]) -> list[Stack]:
+    """The stacks that builds deploy, or would deploy if there were a pipeline and no TPU VMs."""
+    stacks = list(stacks)
+    has_pipeline = any(stack.name == PIPELINE for stack in stacks)
+    return [stack for stack in stacks if not (has_pipeline and stack.name in (PIPELINE, TPU_VMS))]
 
 
 def refuse_unknown(stacks: Sequence[Stack], unknown: Sequence[str]) -> None:

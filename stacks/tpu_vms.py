@@ -1,0 +1,221 @@
+"""TPU VMs without GKE, each slice one Ray cluster."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from cdktf import ITerraformDependable, TerraformProvider, TerraformProviderGeneratorMetadata, TerraformResource
+from cdktf_cdktf_provider_google.compute_firewall import ComputeFirewall, ComputeFirewallAllow
+from cdktf_cdktf_provider_google.project_iam_member import ProjectIamMember
+from cdktf_cdktf_provider_google.project_service import ProjectService
+from cdktf_cdktf_provider_google.service_account import ServiceAccount
+from cdktf_cdktf_provider_google.service_account_iam_member import ServiceAccountIamMember
+from cdktf_cdktf_provider_google.storage_bucket_iam_member import StorageBucketIamMember
+from constructs import Construct
+
+from environment import CapacityMode, Environment, Team, TpuVm
+from environment.services import TPU_VM_SERVICES
+from stacks.base import EnvironmentStack
+from stacks.teams import BUCKET_ROLES
+
+# Of the provider that has TPU VMs; the other provider of Google, of the same version, has none. Its bindings would
+# double what the setup installs for one resource type, which is written here by its Terraform names instead.
+GOOGLE_BETA_VERSION = "6.50.0"
+
+# From which addresses IAP forwards. https://cloud.google.com/iap/docs/using-tcp-forwarding#create-firewall-rule
+IAP_RANGE = "35.235.240.0/20"
+
+STARTUP_SCRIPT = Path(__file__).with_name("tpu_vm_startup.py")
+
+# The newest JAX for Python 3.10, which the software versions of TPU VMs have.
+PYTHON_PACKAGES = "ray[default]==2.60.0 jax[tpu]==0.6.2"
+
+# What a member needs to log in: to look up the VM and its host keys, to reach it, to have an account on it. OS Login
+# also checks iam.serviceAccounts.actAs on the account of the VM, so these let nobody into the VMs of another team.
+# https://cloud.google.com/compute/docs/oslogin/set-up-oslogin#configure_users
+LOGIN_ROLES = ("roles/tpu.viewer", "roles/iap.tunnelResourceAccessor", "roles/compute.osLogin")
+
+_SCHEDULING = {CapacityMode.SPOT: {"spot": True}, CapacityMode.RESERVATION: {"reserved": True}}
+
+
+class TpuVms(EnvironmentStack):
+    """What teams with TPU VMs need, and the VMs themselves, except queued ones.
+
+    A queued resource in Terraform (google_tpu_v2_queued_resource) has neither a service account nor metadata, so no
+    start-up script, and does not say which capacity it waits for. Of those the stack makes all but the VMs, and has
+    an output with the command for them.
+    """
+
+    def __init__(self, scope: Construct, id_: str, *, environment: Environment) -> None:
+        super().__init__(scope, id_, environment=environment)
+        names = environment.names
+        self.services: list[ITerraformDependable] = [
+            ProjectService(self, f"service-{service}", service=service, disable_on_destroy=False)
+            for service in TPU_VM_SERVICES
+        ]
+        self.beta = TerraformProvider(
+            self,
+            "google-beta",
+            terraform_resource_type="google-beta",
+            terraform_generator_metadata=TerraformProviderGeneratorMetadata(
+                provider_name="google-beta",
+                provider_version=GOOGLE_BETA_VERSION,
+                provider_version_constraint=GOOGLE_BETA_VERSION,
+            ),
+            terraform_provider_source="hashicorp/google-beta",
+        )
+        for key, value in {
+            "project": environment.settings.project_id,
+            "region": environment.settings.region,
+            "default_labels": {"environment": environment.settings.resource_prefix, "stack": id_},
+        }.items():
+            self.beta.add_override(key, value)
+        teams = [team for team in environment.teams if any(vm.team == team.name for vm in environment.tpu_vms)]
+        needed = {team.name: self._team(team) for team in teams}
+        self._logins(teams)
+        ssh = self._firewall(
+            "ssh",
+            names.ssh_firewall,
+            "People log in through IAP",
+            source_ranges=[IAP_RANGE],
+            target_tags=[names.tpu_vm_account(team.name) for team in teams],
+            allow=[ComputeFirewallAllow(protocol="tcp", ports=["22"])],
+        )
+        for vm in environment.tpu_vms:
+            if vm.capacity is CapacityMode.QUEUED:
+                self.output(f"queue_{vm.name}", self._queue(vm), f"Asks for the TPU VMs {vm.name}")
+            else:
+                self._vm(vm, [ssh, *needed[vm.team]])
+            self.output(f"ssh_{vm.name}", self._ssh(vm), f"Logs in to the head of the Ray cluster {vm.name}")
+
+    def _team(self, team: Team) -> list[ITerraformDependable]:
+        """What the VMs of a team need: they may do what its pods may do, and reach one another and no others."""
+        settings, names = self.environment.settings, self.environment.names
+        name = names.tpu_vm_account(team.name)
+        account = ServiceAccount(
+            self, f"account-{team.name}", account_id=name, display_name=f"TPU VMs of team {team.name}"
+        )
+        grants: list[ITerraformDependable] = [
+            StorageBucketIamMember(
+                self,
+                f"bucket-{id_}-{team.name}",
+                bucket=names.bucket(team.name),
+                role=role,
+                member=account.member,
+            )
+            for id_, role in BUCKET_ROLES.items()
+        ]
+        for id_, role in (
+            ("tensorboard", f"projects/{settings.project_id}/roles/{names.tensorboard_role}"),
+            ("logs", "roles/logging.logWriter"),
+        ):
+            grants.append(
+                ProjectIamMember(
+                    self, f"{id_}-{team.name}", project=settings.project_id, role=role, member=account.member
+                )
+            )
+        for member in team.members:
+            ServiceAccountIamMember(
+                self,
+                f"login-{team.name}-{member.kind.value}-{member.email}",
+                service_account_id=account.name,
+                role="roles/iam.serviceAccountUser",
+                member=f"{member.kind.value}:{member.email}",
+            )
+        # Ray runs what anybody sends it, so only VMs of the same team may reach its ports, which are any.
+        hosts = self._firewall(
+            f"hosts-{team.name}",
+            name,
+            f"Ray and JAX between the TPU VMs of team {team.name}",
+            source_tags=[name],
+            target_tags=[name],
+            allow=[ComputeFirewallAllow(protocol="tcp")],
+        )
+        return [*grants, hosts]
+
+    def _logins(self, teams: list[Team]) -> None:
+        for member in dict.fromkeys(member for team in teams for member in team.members):
+            for role in LOGIN_ROLES:
+                ProjectIamMember(
+                    self,
+                    f"{role.rpartition('.')[2]}-{member.kind.value}-{member.email}",
+                    project=self.environment.settings.project_id,
+                    role=role,
+                    member=f"{member.kind.value}:{member.email}",
+                )
+
+    def _firewall(self, id_: str, name: str, description: str, **rule: Any) -> ComputeFirewall:
+        return ComputeFirewall(
+            self,
+            f"firewall-{id_}",
+            name=name,
+            description=description,
+            network=self.environment.names.network,
+            direction="INGRESS",
+            **rule,
+        )
+
+    def _vm(self, vm: TpuVm, needed: list[ITerraformDependable]) -> None:
+        settings, names = self.environment.settings, self.environment.names
+        account = names.tpu_vm_account(vm.team)
+        resource = TerraformResource(
+            self,
+            f"vm-{vm.name}",
+            terraform_resource_type="google_tpu_v2_vm",
+            provider=self.beta,
+            depends_on=[*self.services, *needed],
+        )
+        values: dict[str, Any] = {
+            "name": names.tpu_vm(vm.name),
+            "description": f"TPU VMs {vm.name} of team {vm.team}",
+            "zone": vm.zone,
+            "accelerator_type": vm.accelerator_type,
+            "runtime_version": vm.runtime,
+            "network_config": {
+                "network": f"projects/{settings.project_id}/global/networks/{names.network}",
+                "subnetwork": f"projects/{settings.project_id}/regions/{settings.region}/subnetworks/{names.subnet}",
+                "enable_external_ips": False,
+            },
+            "service_account": {
+                "email": names.account_email(account),
+                "scope": ["https://www.googleapis.com/auth/cloud-platform"],
+            },
+            "tags": [account],
+            "metadata": {**self._metadata(vm), "startup-script": STARTUP_SCRIPT.read_text(encoding="utf-8")},
+        }
+        if vm.capacity in _SCHEDULING:
+            values["scheduling_config"] = _SCHEDULING[vm.capacity]
+        for key, value in values.items():
+            resource.add_override(key, value)
+
+    def _metadata(self, vm: TpuVm) -> dict[str, str]:
+        """What the start-up script reads; and logins by OS Login, whose keys are a person's and not the project's."""
+        return {"enable-oslogin": "TRUE", "python-packages": PYTHON_PACKAGES}
+
+    def _queue(self, vm: TpuVm) -> str:
+        """The command that asks for queued TPU VMs; what is to be deleted again is the queued resource."""
+        settings, names = self.environment.settings, self.environment.names
+        name, account = names.tpu_vm(vm.name), names.tpu_vm_account(vm.team)
+        metadata = ",".join(f"{key}={value}" for key, value in self._metadata(vm).items())
+        flags = {
+            "node-id": name,
+            "project": settings.project_id,
+            "zone": vm.zone,
+            "accelerator-type": vm.accelerator_type,
+            "runtime-version": vm.runtime,
+            "network": names.network,
+            "subnetwork": names.subnet,
+            "service-account": names.account_email(account),
+            "tags": account,
+            "metadata": metadata,
+            "metadata-from-file": f"startup-script=stacks/{STARTUP_SCRIPT.name}",
+        }
+        words = [f"--{flag}={value}" for flag, value in flags.items()]
+        return shlex.join(["gcloud", "compute", "tpus", "queued-resources", "create", name, *words, "--internal-ips"])
+
+    def _ssh(self, vm: TpuVm) -> str:
+        name = self.environment.names.tpu_vm(vm.name)
+        where = f"--zone={vm.zone} --project={self.environment.settings.project_id}"
+        return f"gcloud alpha compute tpus tpu-vm ssh {name} {where} --tunnel-through-iap"

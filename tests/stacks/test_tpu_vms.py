@@ -1,0 +1,126 @@
+"""The optional stack of TPU VMs: private, each team for itself, and nothing of it where there are none."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from stacks.tpu_vms import GOOGLE_BETA_VERSION, IAP_RANGE, LOGIN_ROLES
+from tests.synthesis import HERE, ROOT, STACKS, Synthesis, stacks_of
+
+CASE = "tpu-vms"
+
+
+@pytest.fixture(scope="module")
+def stack(synthesis: Synthesis) -> dict[str, Any]:
+    return synthesis.stack(CASE, CASE)
+
+
+def resources(stack: dict[str, Any], type_: str) -> dict[str, Any]:
+    return dict(stack["resource"][type_])
+
+
+def test_an_environment_without_tpu_vms_has_no_stack_of_them(synthesis: Synthesis) -> None:
+    assert CASE not in stacks_of("default")
+    assert not (synthesis.folder("default") / "stacks" / CASE).exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("case", "imported"), [("default", "False"), (CASE, "True")])
+def test_its_module_is_imported_only_where_there_are_tpu_vms(case: str, imported: str) -> None:
+    program = (
+        "import sys, environment, stacks.app; from pathlib import Path; case = Path(sys.argv[1])\n"
+        "loaded = environment.load(case.with_suffix('.env'), {}, case.with_suffix('.fleet.yaml'))\n"
+        "stacks.app.app(loaded, Path('unused'))\n"
+        "print('stacks.tpu_vms' in sys.modules)"
+    )
+    command = [sys.executable, "-c", program, str(HERE / "cases" / case)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == imported
+
+
+def test_the_other_stacks_do_not_know_the_tpu_vms(synthesis: Synthesis) -> None:
+    for name in STACKS:
+        text = synthesis.text(CASE, name)
+        assert "google-beta" not in text
+        assert "tpu.googleapis.com" not in text
+
+
+def test_both_providers_of_google_have_the_same_version(stack: dict[str, Any]) -> None:
+    required = stack["terraform"]["required_providers"]
+    assert required["google-beta"] == {"source": "hashicorp/google-beta", "version": GOOGLE_BETA_VERSION}
+    assert required["google"]["version"] == GOOGLE_BETA_VERSION
+    assert stack["provider"]["google-beta"] == stack["provider"]["google"]
+
+
+def test_no_tpu_vm_has_a_public_address_or_an_account_of_all(stack: dict[str, Any]) -> None:
+    vms = resources(stack, "google_tpu_v2_vm")
+    assert set(vms) == {"vm-lab", "vm-night"}
+    for vm in vms.values():
+        assert vm["network_config"]["enable_external_ips"] is False
+        assert vm["service_account"]["email"] == f"{vm['tags'][0]}@my-project.iam.gserviceaccount.com"
+        assert vm["metadata"]["enable-oslogin"] == "TRUE"
+        assert vm["metadata"]["startup-script"].startswith("#!/usr/bin/env python3\n")
+
+
+def test_the_capacity_is_that_of_the_fleet(stack: dict[str, Any]) -> None:
+    vms = resources(stack, "google_tpu_v2_vm")
+    assert {name: vm.get("scheduling_config") for name, vm in vms.items()} == {
+        "vm-lab": None,
+        "vm-night": {"spot": True},
+    }
+
+
+def test_only_iap_and_hosts_of_the_same_team_reach_a_tpu_vm(stack: dict[str, Any]) -> None:
+    rules = resources(stack, "google_compute_firewall")
+    ssh = rules.pop("firewall-ssh")
+    assert (ssh["source_ranges"], ssh["allow"]) == ([IAP_RANGE], [{"protocol": "tcp", "ports": ["22"]}])
+    assert ssh["target_tags"] == ["tpu-vm-research", "tpu-vm-students"]
+    assert {name: (rule["source_tags"], rule["target_tags"]) for name, rule in rules.items()} == {
+        f"firewall-hosts-{team}": ([f"tpu-vm-{team}"], [f"tpu-vm-{team}"]) for team in ("research", "students")
+    }
+    assert not any("source_ranges" in rule for rule in rules.values())
+
+
+def test_the_account_of_a_team_reaches_its_own_bucket_alone(stack: dict[str, Any]) -> None:
+    for grant in resources(stack, "google_storage_bucket_iam_member").values():
+        team = grant["member"].partition("account-")[2].partition(".")[0]
+        assert grant["bucket"] == f"my-project-tpu-{team}"
+
+
+def test_only_members_of_the_team_log_in(stack: dict[str, Any]) -> None:
+    may = {
+        (grant["service_account_id"].partition("account-")[2].partition(".")[0], grant["member"])
+        for grant in resources(stack, "google_service_account_iam_member").values()
+    }
+    assert may == {
+        ("research", "user:alice@example.com"),
+        ("students", "user:alice@example.com"),
+        ("students", "user:bob@example.com"),
+    }
+    people = {
+        (grant["role"], grant["member"])
+        for grant in resources(stack, "google_project_iam_member").values()
+        if grant["member"].startswith("user:")
+    }
+    assert people == {(role, f"user:{name}@example.com") for role in LOGIN_ROLES for name in ("alice", "bob")}
+
+
+def test_queued_tpu_vms_are_a_command_with_all_that_the_others_have(stack: dict[str, Any]) -> None:
+    words = shlex.split(stack["output"]["queue_later"]["value"])
+    assert words[:6] == ["gcloud", "compute", "tpus", "queued-resources", "create", "tpu-later"]
+    flags = dict(word.removeprefix("--").split("=", 1) for word in words[6:] if "=" in word)
+    assert "--internal-ips" in words
+    script = ROOT / flags["metadata-from-file"].removeprefix("startup-script=")
+    vm = resources(stack, "google_tpu_v2_vm")["vm-lab"]
+    assert script.read_text(encoding="utf-8") == vm["metadata"]["startup-script"]
+    assert flags["service-account"] == vm["service_account"]["email"]
+    assert flags["tags"] == vm["tags"][0]
+    assert dict(pair.split("=", 1) for pair in flags["metadata"].split(",")) == {
+        key: value for key, value in vm["metadata"].items() if key != "startup-script"
+    }
+    assert (flags["accelerator-type"], flags["runtime-version"]) == ("v5p-16", "v2-alpha-tpuv5")
