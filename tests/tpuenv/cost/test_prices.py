@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import textwrap
 from decimal import Decimal
 from pathlib import Path
 
@@ -10,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from environment.project import ROOT
 from tests.examples import examples
+from tpuenv.cost import prices
 from tpuenv.cost.prices import SECTIONS, SHIPPED, load, read
 from tpuenv.failure import WrongArgument
 
@@ -58,19 +62,27 @@ def test_no_list_price_of_a_chip_is_a_placeholder() -> None:
 
 
 def test_a_price_of_ones_own_counts_before_the_list_price_and_one_price_is_for_all_regions(tmp_path: Path) -> None:
-    prices = load(written(tmp_path, GOOD), "us-east5")
-    assert prices.usd("chip_hour", "ct6e", "on-demand", "us-east5") == Decimal("1.89")
-    assert prices.usd("chip_hour", "ct6e", "on-demand", "us-central1") == Decimal("2.7")
-    assert prices.usd("chip_hour", "ct6e", "reservation", "us-central1") == Decimal("1.22")
-    assert prices.usd("chip_hour", "ct5p", "reservation", "us-central1") is None
-    assert prices.usd("disk_gib_month", "hyperdisk-balanced", "us-east5") == Decimal("0.09")
-    assert prices.usd("cluster_hour", "us-east5") == 0
-    assert [(source.section, source.as_of, source.source[:12]) for source in prices.used] == [
+    known = load(written(tmp_path, GOOD), "us-east5")
+    assert known.usd("chip_hour", "ct6e", "on-demand", "us-east5") == Decimal("1.89")
+    assert known.usd("chip_hour", "ct6e", "on-demand", "us-central1") == Decimal("2.7")
+    assert known.usd("chip_hour", "ct6e", "reservation", "us-central1") == Decimal("1.22")
+    assert known.usd("chip_hour", "ct5p", "reservation", "us-central1") is None
+    assert known.usd("disk_gib_month", "hyperdisk-balanced", "us-east5") == Decimal("0.09")
+    assert known.usd("cluster_hour", "us-east5") == 0
+    assert [(source.section, source.as_of, source.source[:12]) for source in known.used] == [
         ("chip_hour", "2026-11-01", "our contract"),
         ("chip_hour", "2026-02-26", "https://gith"),
         ("disk_gib_month", "", ""),
         ("cluster_hour", "", ""),
     ]
+
+
+def test_the_price_files_of_the_page_and_of_the_docstring_are_good(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "cost.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert len(read(written(tmp_path, example), "us-east5")) == 4
+    (example,) = re.findall(r"\n\n((?:    .*\n)+)\n", prices.__doc__ or "")
+    assert len(read(written(tmp_path, textwrap.dedent(example)), "us-east5")) == 4
 
 
 def test_the_region_of_the_settings_is_known_whatever_google_has_listed(tmp_path: Path) -> None:
@@ -146,7 +158,7 @@ def test_a_mangled_price_file_is_read_or_refused_and_nothing_else(
     end = data.draw(st.integers(start, min(len(raw), start + 12)))
     path = written(tmp_path_factory.mktemp("mangled"), raw[:start] + data.draw(st.binary(max_size=6)) + raw[end:])
     try:
-        prices = load(path, "us-east5")
+        known = load(path, "us-east5")
     except WrongArgument:
         return
-    assert prices.usd("cluster_hour", "us-east5") is not None
+    assert known.usd("cluster_hour", "us-east5") is not None
