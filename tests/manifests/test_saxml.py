@@ -200,8 +200,12 @@ def test_an_error_of_another_kind_does_not_count_as_gone(saxml: Saxml) -> None:
         (b"\xff\x1b[2J\n", "answers no JSON but "),
         (b"[]", "/listcell answers [], without what it should say of /sax/test/spmd"),
         (b'{"model": "/sax/test/spmd", "active_replicas": "2"}', "without what it should say of"),
+        (
+            b'{"model": "/sax/test/a", "model_path": "b", "checkpoint": "c", "max_replicas": 1, "active_replicas": 1}',
+            "/listcell answers with model /sax/test/a where /sax/test/spmd was asked for",
+        ),
     ],
-    ids=["cut off", "deep", "binary", "a list", "a text for a number"],
+    ids=["cut off", "deep", "binary", "a list", "a text for a number", "another model"],
 )
 def test_an_answer_that_makes_no_sense_is_named(saxml: Saxml, answer: bytes, said: str) -> None:
     saxml.raw["/listcell"] = 200, answer
@@ -209,6 +213,12 @@ def test_an_answer_that_makes_no_sense_is_named(saxml: Saxml, answer: bytes, sai
     assert said in line
     assert line.isprintable()
     assert len(line) < 1000
+
+
+@pytest.mark.parametrize("command", ["publish", "unpublish"])
+def test_an_answer_about_another_model_is_not_taken_for_done(saxml: Saxml, command: str) -> None:
+    saxml.raw[f"/{command}"] = 200, b'{"model": "/sax/test/other", "replicas": 1}'
+    assert f'/{command} answers {{"model": "/sax/test/other"' in failed(saxml.run(command, "spmd"))
 
 
 def test_a_server_that_does_not_answer_or_is_not_there_is_named(saxml: Saxml) -> None:
