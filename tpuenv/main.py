@@ -27,6 +27,7 @@ _COMMANDS = (
     "fit",
     "submit",
     "jobs",
+    "why",
     "logs",
     "cancel",
     "fleet",

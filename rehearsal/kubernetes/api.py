@@ -9,8 +9,9 @@ from datetime import datetime, timezone
 from typing import Any
 
 from rehearsal.kubernetes import controllers, pods, webhooks
+from rehearsal.kubernetes.nodes import node_objects
 from rehearsal.kubernetes.objects import KIND, Object, Objects
-from rehearsal.kubernetes.resources import NAMESPACE, POD, Resource
+from rehearsal.kubernetes.resources import NAMESPACE, NODE, POD, Resource
 from rehearsal.kubernetes.status import Status
 
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
@@ -24,8 +25,9 @@ class Api(Objects):
     def get(self, resource: Resource, namespace: str, name: str) -> Object:
         """One object, with its status as the controllers would have it; Status 404."""
         stored = self.cloud.get(KIND, self.key(resource, namespace, name))
-        if stored is None and resource is POD:
-            stored = next((pod for pod in pods.pods_of_jobs(self, namespace) if pod["metadata"]["name"] == name), None)
+        if stored is None and resource in (POD, NODE):
+            made = self._made(resource, namespace)
+            stored = next((item for item in made if item["metadata"]["name"] == name), None)
         if stored is None and resource is NAMESPACE and name in _INITIAL_NAMESPACES:
             stored = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "uid": name, "generation": 1}}
         if stored is None:
@@ -43,11 +45,17 @@ class Api(Objects):
         """All objects of a kind, or those in one namespace."""
         prefix = f"{self.cluster}|{resource.api_version}|{resource.kind}|" + (f"{namespace}|" if namespace else "")
         stored = [item.attributes for item in self.cloud.find(KIND, prefix=prefix)]
-        if resource is POD:
-            names = {(item["metadata"]["namespace"], item["metadata"]["name"]) for item in stored}
-            made = pods.pods_of_jobs(self, namespace)
-            stored += [pod for pod in made if (pod["metadata"]["namespace"], pod["metadata"]["name"]) not in names]
+        if resource in (POD, NODE):
+            names = {(item["metadata"].get("namespace"), item["metadata"]["name"]) for item in stored}
+            made = self._made(resource, namespace)
+            stored += [
+                item for item in made if (item["metadata"].get("namespace"), item["metadata"]["name"]) not in names
+            ]
         return [controllers.with_status(self, item) for item in stored]
+
+    def _made(self, resource: Resource, namespace: str) -> list[Object]:
+        """The pods of jobs, or the nodes of node pools: they are worked out when they are asked for."""
+        return pods.pods_of_jobs(self, namespace) if resource is POD else node_objects(self.cloud, self.cluster)
 
     def create(self, body: Object, *, dry_run: bool = False) -> Object:
         """The object as created; with `dry_run` nothing is kept, but everything is asked, webhooks included."""

@@ -6,6 +6,7 @@ Kueue 0.19.2: pkg/controller/core. Admission itself is `admission`, fed with the
 from __future__ import annotations
 
 import copy
+import uuid
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -182,11 +183,12 @@ def _stop(api: Objects) -> None:
     }
     for workload in _workloads(api):
         if _admitted_by(workload) in draining:
-            _evict(api, workload, "ClusterQueueStopped")
+            _evict(api, workload, "ClusterQueueStopped", "The ClusterQueue is stopped")
 
 
-def _evict(api: Objects, workload: Object, reason: str) -> None:
-    workload["status"] = {"conditions": [{"type": "Evicted", "status": "True", "reason": reason}]}
+def _evict(api: Objects, workload: Object, reason: str, message: str, *more: Object) -> None:
+    evicted = {"type": "Evicted", "status": "True", "reason": reason, "message": message}
+    workload["status"] = {"conditions": [evicted, *more]}
     api.store(workload)
     _suspend(api, workload, True)
 
@@ -217,18 +219,50 @@ def _admit_once(api: Objects) -> bool:
         if {reason.code for reason in explanation.reasons} == {"preempts"}:
             for other in known.values():
                 if _full_name(other) in explanation.preempts:
-                    _evict(api, other, "Preempted")
+                    _preempt(api, workload, other, explanation.cluster_queue)
             stopped, explanation = True, explain(api, job)
         if explanation.verdict is admission.Verdict.ADMITTED:
             conditions = [{"type": type_, "status": "True", "reason": type_} for type_ in ("QuotaReserved", "Admitted")]
             workload["status"] = {"admission": explanation.admission(), "conditions": conditions}
         else:
             words = "; ".join(reason.what for reason in explanation.reasons)
-            workload["status"] = {"conditions": [{"type": "QuotaReserved", "status": "False", "message": words}]}
+            stopped_for = [item for item in _conditions(workload) if item["type"] in ("Evicted", "Preempted")]
+            waits = {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": words}
+            workload["status"] = {"conditions": [*stopped_for, waits]}
         known[job["kind"], _full_name(job)] = workload
         api.store(workload)
         _suspend(api, workload, not _admitted_by(workload))
     return stopped
+
+
+def _conditions(workload: Object) -> list[Object]:
+    return list((workload.get("status") or {}).get("conditions") or [])
+
+
+def _preempt(api: Objects, workload: Object, other: Object, queue: str) -> None:
+    """Stop the other Workload for this one. Kueue 0.19.2, pkg/scheduler/preemption/preemption.go"""
+    of_other = str(_admitted_by(other))
+    reason, why = (
+        ("InClusterQueue", "prioritization in the ClusterQueue")
+        if of_other == queue
+        else ("InCohortReclamation", "reclamation within the cohort")
+    )
+    message = (
+        f"Preempted to accommodate a workload (UID: {workload['metadata']['uid']}, JobUID: UNKNOWN) due to {why}; "
+        f"preemptor path: {_path(api, queue)}; preemptee path: {_path(api, of_other)}"
+    )
+    preempted = {"type": "Preempted", "status": "True", "reason": reason, "message": message}
+    _evict(api, other, "Preempted", message, preempted)
+
+
+def _path(api: Objects, queue: str) -> str:
+    """ "/cohort/queue" """
+    cohorts = [item["spec"].get("cohortName", "") for item in _of_kind(api, "ClusterQueue") if _name(item) == queue]
+    return "/".join(["", *filter(None, cohorts), queue])
+
+
+def _name(body: Object) -> str:
+    return str(body["metadata"]["name"])
 
 
 def _finish(api: Objects, workload: Object, end: str) -> None:
@@ -267,6 +301,7 @@ def _new_workload(api: Objects, job: Object, priority: int) -> Object:
         "metadata": {
             "name": f"{job['kind'].lower()}-{metadata['name']}",
             "namespace": metadata["namespace"],
+            "uid": str(uuid.uuid5(uuid.NAMESPACE_URL, f"workload/{metadata.get('uid', '')}")),
             "creationTimestamp": metadata.get("creationTimestamp"),
             "finalizers": [IN_USE],
             "ownerReferences": [

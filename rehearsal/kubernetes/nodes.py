@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from rehearsal.cloud import Cloud
 from rehearsal.google.tpu import SHAPES, topology_of
@@ -30,6 +31,29 @@ class Nodes:
     chips: int
     labels: dict[str, str]
     taints: list[str]
+
+
+def node_name(cluster: str, pool: str, number: int) -> str:
+    """The name of a node of the cluster with this full name."""
+    return f"gke-{cluster.rpartition('/')[2]}-{pool}-{number}"
+
+
+def node_objects(cloud: Cloud, cluster: str) -> list[dict[str, Any]]:
+    """The Nodes of all pools, each of them ready."""
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": node_name(cluster, pool.pool, number), "labels": {**pool.labels}},
+            "spec": {"taints": [{"key": key, "effect": "NoSchedule"} for key in pool.taints]},
+            "status": {
+                "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
+                "allocatable": {"google.com/tpu": str(pool.chips)} if pool.chips else {},
+            },
+        }
+        for pool in nodes(cloud, cluster)
+        for number in range(pool.count)
+    ]
 
 
 def nodes(cloud: Cloud, cluster: str) -> list[Nodes]:

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 
 from rehearsal.kubernetes import kuberay
 from rehearsal.kubernetes.batch_pods import STARTED, pods_of_batch_job
+from rehearsal.kubernetes.nodes import node_name
 from rehearsal.kubernetes.objects import Object, Objects
 from rehearsal.kubernetes.placement import placements
 from rehearsal.kubernetes.ray_pods import heads_and_workers, submitter
@@ -108,11 +109,7 @@ def _nodes_by_job(api: Objects) -> dict[tuple[str, str, str], NodeNames]:
     for placed in placements(api):
         metadata = placed.workload["metadata"]
         owner = metadata["ownerReferences"][0]
-        names = [
-            f"gke-{api.cluster.rpartition('/')[2]}-{node.pool}-{number}"
-            for node, numbers in placed.hosts
-            for number in numbers
-        ]
+        names = [node_name(api.cluster, node.pool, number) for node, numbers in placed.hosts for number in numbers]
         of_job = nodes.setdefault((metadata["namespace"], owner["kind"], owner["name"]), {})
         of_job[placed.assignment["name"]] = names
     return nodes

@@ -87,6 +87,7 @@ ALL = [*BUILT_IN, *CUSTOM]
 CRD = next(item for item in BUILT_IN if item.kind == "CustomResourceDefinition")
 NAMESPACE = next(item for item in BUILT_IN if item.kind == "Namespace")
 POD = next(item for item in BUILT_IN if item.kind == "Pod")
+NODE = next(item for item in BUILT_IN if item.kind == "Node")
 
 
 def crd(resource: Resource) -> dict[str, object]:

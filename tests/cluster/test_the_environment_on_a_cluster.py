@@ -21,8 +21,9 @@ from tests.cluster.ground import can_run_pods
 from tests.cluster.lab import CONTROLLERS, Terraform, for_a_lab, releases_of_local_charts
 from tests.cluster.outcome import ADMITTED, Outcome, outcome_of
 from tests.synthesis import read_stack
+from tpuenv.jobs.diagnosis.diagnose import diagnose, obstacles
+from tpuenv.jobs.diagnosis.snapshot import read_snapshot
 from tpuenv.jobs.job import Job, State
-from tpuenv.jobs.obstacles import who_uses
 from tpuenv.jobs.read_jobs import read_job, read_jobs
 from tpuenv.jobs.submission import create
 from tpuenv.kubernetes.client import Cluster
@@ -210,12 +211,13 @@ def test_jobs_that_tpuenv_submits_are_listed_with_their_place_in_the_queue_and_c
 
     def three() -> Job | None:
         job = read_job(cluster, team="research", kind="JobSet", name="three")
-        return job if job and job.waits_because else None
+        return job if job and obstacles(job) else None
 
     waiting = until("the third job to wait", three)
     assert (waiting.state, waiting.position) == (State.WAITING, 1)
-    assert "quota" in waiting.waits_because
-    assert any("research uses" in line for line in who_uses(cluster, waiting))
+    assert "quota" in str(obstacles(waiting)[0])
+    (cause, *_) = diagnose(read_snapshot(cluster, waiting, read_jobs(cluster, "research")))
+    assert cause.cause.startswith("it waits for 1 slice of dev, in use by one (1 slice)")
     one = until("the first job's pods", lambda: read_job(cluster, team="research", kind="JobSet", name="one"))
     assert (one.state in (State.ADMITTED, State.STARTING), one.hosts, one.slices, one.group) == (True, 4, 1, "dev")
     for job in read_jobs(cluster, "research"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from environment.fleet.values import meant
 from tpuenv.failure import WrongArgument
@@ -14,7 +14,11 @@ from vocabulary.printable import quoted
 
 def job_named(cluster: Cluster, name: str, teams: Sequence[str]) -> Job:
     """The job of that name. Raises WrongArgument where none or several teams have one, and Failed."""
-    jobs, refused = read_teams(cluster, teams)
+    return job_among(*read_teams(cluster, teams), name, teams)
+
+
+def job_among(jobs: Sequence[Job], refused: Collection[str], name: str, teams: Sequence[str]) -> Job:
+    """The job of that name among those that were read; `refused` are the teams whose jobs were not. As job_named."""
     named = [job for job in jobs if job.name == name]
     if len({job.team for job in named}) > 1:
         raise WrongArgument(f"several teams have a job {quoted(name)}: {', '.join(map(str, named))}; add --team")

@@ -9,11 +9,14 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from tpuenv.failure import Failed, WrongArgument
+from tpuenv.jobs.diagnosis.answer import last_lines
+from tpuenv.jobs.diagnosis.containers import exit_words, failed_pods
+from tpuenv.jobs.diagnosis.diagnose import diagnose, obstacles
+from tpuenv.jobs.diagnosis.snapshot import events_of, read_snapshot
 from tpuenv.jobs.job import WITH_PODS, Job, State
 from tpuenv.jobs.log import Position, new_lines
-from tpuenv.jobs.obstacles import exit_words, failed_pods, pod_obstacles, warnings_of, who_uses
 from tpuenv.jobs.pod import Pod
-from tpuenv.jobs.read_jobs import read_job
+from tpuenv.jobs.read_jobs import read_job, read_jobs
 from tpuenv.kubernetes.client import Cluster
 from tpuenv.kubernetes.errors import ApiError, Unreachable
 from tpuenv.terminal.colours import Tone
@@ -42,7 +45,6 @@ class Follower:
     build: str = ""
     clock: Callable[[], float] = time.monotonic
     _said: set[str] = field(default_factory=set)  # of this start of the job
-    _warned: set[str] = field(default_factory=set)  # events stay when the job starts again
     _position: Position = field(default_factory=Position)
     _pod: str = ""  # the uid of the pod whose log is shown
     _before: Job | None = None  # as it was read last
@@ -83,8 +85,7 @@ class Follower:
             self._show_log(job, pod)
             if job.state.is_end:
                 return self._ended(job)
-            for line in pod_obstacles(job, build=self.build):
-                self._say_once(f"  {line}", Tone.WARNING)
+            self._say_obstacles(job)
             return None
         if job.state.is_end:
             return self._ended(job)
@@ -104,24 +105,25 @@ class Follower:
         """Says once what is new, and shows what it waits for."""
         self.progress.doing(str(job), self._detail(job))
         if job.state in (State.WAITING, State.SUSPENDED):
-            # Of a new job Kueue says something within seconds.
-            because = job.waits_because if job.workload else ""
-            if because and self._say_once(f"  {job.words}: {because}"):
-                for line in who_uses(self.cluster, job) if job.position else ():
-                    self._say(f"    {line}")
-            if job.state == State.SUSPENDED:
-                self._say_once(f"  Kueue does not start it again; `tpuenv cancel {job.name}`, then submit it again")
+            # Of a new job Kueue says something within seconds. What it says changes seldom, and all else with it.
+            because = " ".join(map(str, obstacles(job)))
+            if because and because not in self._said:
+                self._said.add(because)
+                for cause in diagnose(read_snapshot(self.cluster, job, read_jobs(self.cluster, self.team))):
+                    self._say(f"  {job.words}: {cause}")
+                    for line in cause.evidence:
+                        self._say(f"    {line}")
             return
         slices = f": {counted(job.slices, 'slice')}" if job.slices else ""
         group = f" of pool group {job.group}" if job.group else ""
         self._say_once(f"  admitted{slices}{group}")
-        for line in pod_obstacles(job, build=self.build):
-            self._say_once(f"  {line}", Tone.WARNING)
-        if job.state != State.RUNNING:
-            for line in warnings_of(self.cluster, job):
-                if line not in self._warned:
-                    self._warned.add(line)
-                    self._say(f"  {line}", Tone.WARNING)
+        self._say_obstacles(job)
+
+    def _say_obstacles(self, job: Job) -> None:
+        """What keeps hosts from running; the events say more, and are of interest until all run."""
+        events = () if job.state == State.RUNNING else events_of(self.cluster, job)
+        for cause in obstacles(job, events=events, build=self.build):
+            self._say_once(f"  {cause}", Tone.WARNING)
 
     def _detail(self, job: Job) -> str:
         if job.position:
@@ -171,12 +173,8 @@ class Follower:
         others = f"; {counted(len(failed) - 1, 'more pod')} failed too" if len(failed) > 1 else ""
         ending = f" ended with {exit_words(ended)}" if ended else " failed"
         self._say(f"  {pod.place}{ending}{others}; the last lines of its log (pod {pod.name}):")
-        try:
-            with closing(self.cluster.log(self.team, pod.name, container=pod.container, tail=_LAST_LINES)) as lines:
-                for line in new_lines(lines, Position()):
-                    self._say(f"    {line}")
-        except ApiError as error:
-            self._say(f"    none: {error.said}")
+        for line in last_lines(self.cluster, job, pod, lines=_LAST_LINES):
+            self._say(f"    {line}")
         return 1
 
     def _wait_for_answer(self, error: Unreachable) -> None:
@@ -262,7 +260,7 @@ def print_log(cluster: Cluster, job: Job, *, slice: int, host: int, part: str = 
         what = f"{f'part {part}, ' if part else ''}slice {slice}, host {host}"
         raise WrongArgument(f"{job} has no {what}; it has {_places(job)}{others}")
     if pod is None or not pod.started:
-        why = "; ".join([job.waits_because] if job.waits_because else pod_obstacles(job))
+        why = "; ".join(map(str, obstacles(job)))
         raise Failed(f"{job} has logged nothing: it is {job.words}" + (f": {why}" if why else ""))
     with closing(cluster.log(job.team, pod.name, container=pod.container)) as lines:
         for line in new_lines(lines, Position()):

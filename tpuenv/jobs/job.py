@@ -1,8 +1,7 @@
-"""A job in the cluster: its state, in what place it waits, its hosts, and why it does not run."""
+"""A job in the cluster: its state, in what place it waits, and its hosts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -145,12 +144,16 @@ class Job:
         return _time(((self.body or self.workload).get("metadata") or {}).get("creationTimestamp"))
 
     @property
+    def failure(self) -> Object:
+        """The condition of a job that has failed."""
+        return condition_of(self.body, "Failed") or condition_of(self.workload, "Finished")
+
+    @property
     def end_message(self) -> str:
         """Why it has failed, in the words of JobSet or KubeRay."""
         if self.kind == "RayJob" and (message := ray.end_message(self.body)):
             return message
-        condition = condition_of(self.body, "Failed") or condition_of(self.workload, "Finished")
-        return str(condition.get("message") or condition.get("reason") or "")
+        return str(self.failure.get("message") or self.failure.get("reason") or "")
 
     @property
     def words(self) -> str:
@@ -160,44 +163,6 @@ class Job:
         if self.state == State.RUNNING:
             return f"running on {counted(self.hosts, 'host')}"
         return str(self.state.value)
-
-    @property
-    def waits_because(self) -> str:
-        """What Kueue says, why it is not admitted; "" if it is, or Kueue says nothing."""
-        if self.state not in (State.WAITING, State.SUSPENDED):
-            return ""
-        if not self.workload:
-            return "Kueue has not seen it yet"
-        return "; ".join(dict.fromkeys(filter(None, (*self._evicted(), *self._checks(), self._quota()))))
-
-    def _evicted(self) -> Iterator[str]:
-        condition = condition_of(self.workload, "Evicted")
-        if condition.get("status") != "True":
-            return
-        reason, message = str(condition.get("reason") or ""), str(condition.get("message") or "")
-        known = {
-            "PodsReadyTimeout": "Kueue stopped it, because not all of its pods were ready in time (waitForPodsReady)",
-            "Preempted": "Kueue stopped it for another job, which has a higher priority or owns the slices",
-            "ClusterQueueStopped": "Kueue stopped it, because an administrator has stopped the queue",
-            "DeactivatedDueToRequeuingLimitExceeded": "Kueue gave it up: its pods were not ready in time too often",
-        }
-        words = known.get(reason, f"Kueue stopped it ({reason})")
-        yield f"{words}: {message}" if message else words
-
-    def _checks(self) -> Iterator[str]:
-        """What admission checks wait for: with flex-start and queued provisioning, Google's machines."""
-        if not is_true(self.workload, "QuotaReserved"):
-            return
-        for check in status_of(self.workload).get("admissionChecks") or []:
-            if check.get("state") != "Ready":
-                message = str(check.get("message") or "")
-                yield f"it has its quota, and Google looks for machines ({check.get('name')})" + (
-                    f": {message}" if message else ""
-                )
-
-    def _quota(self) -> str:
-        condition = condition_of(self.workload, "QuotaReserved")
-        return str(condition.get("message") or "") if condition.get("status") == "False" else ""
 
 
 def _time(text: object) -> datetime | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
+from tpuenv.jobs.diagnosis.diagnose import obstacles
 from tpuenv.jobs.job import Job, State
-from tpuenv.jobs.obstacles import pod_obstacles
 from vocabulary.keys import RECIPE_LABEL
 from vocabulary.printable import printable
 
@@ -29,7 +29,7 @@ def why(job: Job) -> list[str]:
     """Why it does not run, or how it failed."""
     if job.state.is_end:
         return [job.end_message] if job.state == State.FAILED and job.end_message else []
-    return [job.waits_because] if job.waits_because else pod_obstacles(job)
+    return [str(cause) for cause in obstacles(job)]
 
 
 def age(job: Job, now: datetime) -> str:

@@ -27,11 +27,15 @@ _KINDS = {
     "Event": ("v1", "events"),
     "Job": ("batch/v1", "jobs"),
     "JobSet": ("jobset.x-k8s.io/v1alpha2", "jobsets"),
+    "LocalQueue": ("kueue.x-k8s.io/v1beta2", "localqueues"),
+    "Node": ("v1", "nodes"),
     "Pod": ("v1", "pods"),
     "RayCluster": ("ray.io/v1", "rayclusters"),
     "RayJob": ("ray.io/v1", "rayjobs"),
+    "ResourceFlavor": ("kueue.x-k8s.io/v1beta2", "resourceflavors"),
     "Secret": ("v1", "secrets"),
     "Service": ("v1", "services"),
+    "WorkloadPriorityClass": ("kueue.x-k8s.io/v1beta2", "workloadpriorityclasses"),
     "Workload": ("kueue.x-k8s.io/v1beta2", "workloads"),
 }
 CREATED = ("ConfigMap", "Job", "JobSet", "RayCluster", "RayJob", "Secret", "Service")

@@ -81,9 +81,8 @@ def test_a_job_that_waits_says_its_place_who_uses_the_slices_and_starts_when_one
     ground.at_reads("train", lambda: None, lambda: delete("one"), lambda: delete("before"), lambda: ground.end("train"))
     assert follower() == 0
     lines = capsys.readouterr().err.splitlines()
-    assert any("waiting: " in line and "in use by jobs that this one may not stop" in line for line in lines)
+    assert any("  waiting: it waits for its quota, in use by one (1 slice), two (1 slice)" in line for line in lines)
     assert "    team tpu-training uses 32 chips of tpu" in lines
-    assert "    of team tpu-training: one (1 slice), two (1 slice)" in lines
     assert lines[-1].endswith("succeeded")
 
 
@@ -95,21 +94,21 @@ CHECK = {"name": "flex-start-dev", "state": "Pending", "message": "Waiting for t
 @pytest.mark.parametrize(
     ("status", "spec", "words"),
     [
-        ({"conditions": EVICTED}, {}, "not all of its pods were ready in time (waitForPodsReady): Exceeded the"),
+        ({"conditions": EVICTED}, {}, "not all of its hosts were ready in time (waitForPodsReady)"),
         (
             {"conditions": [{**EVICTED[0], "reason": "Preempted", "message": "m"}]},
             {},
-            "Kueue stopped it for another job, which has a higher priority or owns the slices: m",
+            "Kueue stopped it for another job, which has a higher priority or owns the slices; wait: it is queued",
         ),
         (
             {"conditions": RESERVED, "admissionChecks": [CHECK]},
             {},
-            "Google looks for machines (flex-start-dev): Waiting for the ProvisioningRequest.",
+            "it has its quota, and waits for the admission check flex-start-dev: Google looks for machines",
         ),
         (
             {"conditions": [{**EVICTED[0], "reason": "DeactivatedDueToRequeuingLimitExceeded"}]},
             {"active": False},
-            "Kueue does not start it again; `tpuenv cancel train`, then submit it again",
+            "mend that, then `tpuenv cancel train`, and submit it again: Kueue does not start it by itself",
         ),
     ],
 )
@@ -128,11 +127,17 @@ def test_a_job_that_kueue_does_not_start_says_why(
     [
         (
             waiting("ImagePullBackOff", 'Back-off pulling image "reg/x:1"'),
-            "1 of 4 pods: image reg/x:1 cannot be pulled (ImagePullBackOff: Back-off pulling image "
+            "image reg/x:1 cannot be pulled on slice 0, host 0 (ImagePullBackOff: Back-off pulling image "
             '"reg/x:1"); run the build',
         ),
-        (waiting("ErrImagePull", "not found"), "cannot be pulled (ErrImagePull: not found); run the build"),
-        (waiting("CreateContainerConfigError", "secret x"), "container main: CreateContainerConfigError: secret x"),
+        (
+            waiting("ErrImagePull", "not found"),
+            "cannot be pulled on slice 0, host 0: the registry has no such image; run the build",
+        ),
+        (
+            waiting("CreateContainerConfigError", "secret x"),
+            "main cannot start on slice 0, host 0: CreateContainerConfigError: secret x",
+        ),
         (
             {
                 "status": {
@@ -148,7 +153,7 @@ def test_a_job_that_kueue_does_not_start_says_why(
                     "containerStatuses": [],
                 }
             },
-            "1 of 4 pods: no node takes it: 0/9 nodes are available: 9 node(s) didn't match.",
+            "no node for slice 0, host 0: 0/9 nodes are available: 9 node(s) didn't match; wait",
         ),
     ],
 )
@@ -182,8 +187,8 @@ def test_warnings_in_the_events_of_its_pods_are_said(ground: Ground, follower: F
     ground.at_reads("train", *[lambda: None] * 2, lambda: ground.end("train"))
     assert follower() == 0
     printed = capsys.readouterr().err
-    assert printed.count("FailedMount") == 1
-    assert "Pod: FailedMount: MountVolume.SetUp failed\\x1b[2J 0" in printed
+    assert printed.count("cannot be mounted") == 1
+    assert "a volume cannot be mounted on slice 0, host 0: MountVolume.SetUp failed\\x1b[2J 0" in printed
 
 
 def test_a_restart_is_said_and_the_log_goes_on_with_the_new_pod(
