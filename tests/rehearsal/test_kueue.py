@@ -126,8 +126,11 @@ def test_a_job_of_a_higher_priority_takes_the_place_of_the_lowest(api: Api) -> N
     assert "admission" in workload(api, "one")["status"]
     stopped = api.get(api.resource("jobset.x-k8s.io/v1alpha2", "JobSet"), "tpu-training", "two")
     assert stopped["spec"]["suspend"] is True
-    (condition,) = workload(api, "two")["status"]["conditions"]
-    assert "in use by jobs that this one may not stop" in condition["message"]
+    evicted, preempted, waits = workload(api, "two")["status"]["conditions"]
+    assert (evicted["reason"], preempted["reason"]) == ("Preempted", "InClusterQueue")
+    uid = workload(api, "three")["metadata"]["uid"]
+    assert f"(UID: {uid}, JobUID: UNKNOWN) due to prioritization in the ClusterQueue;" in evicted["message"]
+    assert "in use by jobs that this one may not stop" in waits["message"]
 
 
 def test_a_cluster_queue_with_jobs_does_not_go_undrained(deployed: FakeCloud, api: Api) -> None:

@@ -134,7 +134,7 @@ def test_a_host_of_a_ray_job_that_is_stuck_is_explained(ground: Ground, capsys: 
     assert main(["jobs"]) == 0
     printed = capsys.readouterr().out
     assert "starting (3 of 4 hosts run)" in printed
-    assert "1 of 6 pods: image x cannot be pulled (ErrImagePull: not found)" in printed
+    assert "image x cannot be pulled on slice 0, host 2: the registry has no such image" in printed
 
 
 @pytest.mark.parametrize(
