@@ -41,8 +41,8 @@ def plan(
     """Plans each stack with Terraform and changes nothing: what would be created, changed, replaced or destroyed, with
     every value that changes. It reads the state without taking its lock. A stack that needs what an earlier one has
     not created yet is reported as not plannable until then; that is no failure. The pipeline stack is left out unless
-    it is named, and beside it the stack tpu-vms. Where node pools or the cluster change, the end says what that changes
-    of the cost an hour.
+    it is named, and beside it the stack tpu-vms. Where node pools, TPU VMs or the cluster change, the end says what
+    that changes of the cost an hour.
     """
     environment = project.load_for_google()
     known = load(prices, environment.settings.region)

@@ -20,6 +20,8 @@ def machines(nodes: Nodes, prices: Prices) -> Cost:
 
 
 def boot_disks(nodes: Nodes, prices: Prices) -> Cost:
+    if not nodes.disk_gib:
+        return Cost()
     price = prices.usd("disk_gib_month", nodes.disk_type, nodes.region)
     if price is None:
         return _for(nodes, _unknown(nodes.disk_gib, f"GiB of {nodes.disk_type}"))

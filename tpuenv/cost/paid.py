@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from environment import CapacityMode, Environment, PoolGroup
+from environment import CapacityMode, Environment, PoolGroup, TpuVm
 from environment.cpu_machine_types import cpu_machine_type
 from environment.node_capacity import BOOT_DISK_GB
+from environment.settings.values import region_of
+from environment.tpu import UnknownTpuType, tpu_vm_slice
 
 
 @dataclass(frozen=True, kw_only=True)
 class Nodes:
-    """Equal nodes: `idle` of them exist while no job runs, `busy` when jobs use all that there may be."""
+    """Equal nodes: `idle` of them exist while no job runs, `busy` when jobs use all that there may be.
+
+    The boot disks of TPU VMs are not counted: nothing here chooses them.
+    """
 
     machine_type: str
     capacity: str  # one of prices.CAPACITIES
     region: str
-    disk_type: str
-    disk_gib: int
+    disk_type: str = ""
+    disk_gib: int = 0
     idle: int
     busy: int
 
@@ -36,6 +41,7 @@ class Paid:
 def of_group(environment: Environment, group: PoolGroup, slices: int) -> Nodes:
     """The hosts of so many slices of a pool group."""
     hosts = slices * group.slice.hosts
+    # Queued provisioning is billed as flex-start: both are the Dynamic Workload Scheduler's.
     capacity = CapacityMode.FLEX_START if group.capacity is CapacityMode.QUEUED else group.capacity
     return Nodes(
         machine_type=group.slice.machine_type.name,
@@ -45,6 +51,18 @@ def of_group(environment: Environment, group: PoolGroup, slices: int) -> Nodes:
         disk_gib=BOOT_DISK_GB,
         idle=0 if group.autoscaled else hosts,
         busy=hosts,
+    )
+
+
+def of_tpu_vm(vm: TpuVm) -> Nodes:
+    """Its hosts, which exist until the VMs are deleted; queued ones are asked for by hand, at the price on demand."""
+    queued = vm.capacity is CapacityMode.QUEUED
+    return Nodes(
+        machine_type=vm.slice.machine_type.name,
+        capacity=(CapacityMode.ON_DEMAND if queued else vm.capacity).value,
+        region=region_of(vm.zone),
+        idle=0 if queued else vm.slice.hosts,
+        busy=vm.slice.hosts,
     )
 
 
@@ -66,7 +84,8 @@ def of_environment(environment: Environment) -> Paid:
     """Everything, as it is when all stacks are deployed."""
     region = environment.settings.region
     groups = (of_group(environment, group, group.slices) for group in environment.groups)
-    return Paid(nodes=(*groups, cpu_pool(environment)), clusters=(region,), gateways=(region,))
+    vms = (of_tpu_vm(vm) for vm in environment.tpu_vms)
+    return Paid(nodes=(*groups, *vms, cpu_pool(environment)), clusters=(region,), gateways=(region,))
 
 
 def of_plans(plans: Iterable[Mapping[str, Any]], side: Literal["before", "after"]) -> Paid:
@@ -81,7 +100,7 @@ def of_plans(plans: Iterable[Mapping[str, Any]], side: Literal["before", "after"
         if resource["mode"] == "managed" and resource["change"][side]
     ]
     return Paid(
-        nodes=tuple(_node_pool(values) for type_, values in resources if type_ == "google_container_node_pool"),
+        nodes=tuple(_NODES[type_](values) for type_, values in resources if type_ in _NODES),
         clusters=tuple(
             values.get("location") or "" for type_, values in resources if type_ == "google_container_cluster"
         ),
@@ -107,6 +126,29 @@ def _node_pool(values: Mapping[str, Any]) -> Nodes:
         idle=idle * zones,
         busy=busy * zones,
     )
+
+
+def _tpu_vm(values: Mapping[str, Any]) -> Nodes:
+    scheduling, type_ = _block(values, "scheduling_config"), values.get("accelerator_type") or ""
+    capacity = CapacityMode.RESERVATION if scheduling.get("reserved") else CapacityMode.ON_DEMAND
+    try:
+        slice_ = tpu_vm_slice(type_)
+        machine_type, hosts = slice_.machine_type.name, slice_.hosts
+    except UnknownTpuType:
+        machine_type, hosts = f"TPU VMs {type_}", 1
+    return Nodes(
+        machine_type=machine_type,
+        capacity=(CapacityMode.SPOT if scheduling.get("spot") else capacity).value,
+        region=region_of(values.get("zone") or ""),
+        idle=hosts,
+        busy=hosts,
+    )
+
+
+_NODES: dict[str, Callable[[Mapping[str, Any]], Nodes]] = {
+    "google_container_node_pool": _node_pool,
+    "google_tpu_v2_vm": _tpu_vm,
+}
 
 
 def _capacity(config: Mapping[str, Any]) -> CapacityMode:

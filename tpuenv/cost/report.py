@@ -13,6 +13,7 @@ from tpuenv.cost.amount import HOURS_A_MONTH, Cost
 from tpuenv.cost.prices import Prices, Source
 
 NOT_COUNTED = (
+    "boot disks of TPU VMs",
     "what is paid by use: buckets, images, the TensorBoard, logs, metrics, builds, traffic, addresses of Cloud NAT",
     "GKE's further fee for a version in extended support",
     "discounts and taxes",
@@ -31,12 +32,14 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """`modes` and `teams` are the groups' costs in other orders. `kept` is what is left when all stacks but foundation
-    are destroyed.
+    """`modes` and `teams` are the costs of groups and TPU VMs in other orders.
+
+    `kept` is what is left when all stacks but foundation are destroyed.
     """
 
     region: str
     groups: tuple[Row, ...]
+    tpu_vms: tuple[Row, ...]
     modes: tuple[Row, ...]
     teams: tuple[Row, ...]
     rest: tuple[Row, ...]
@@ -69,10 +72,25 @@ def report(environment: Environment, prices: Prices) -> Report:
         )
         for group in environment.groups
     )
+    tpu_vms = tuple(
+        Row(
+            name=vm.name,
+            label=f"{vm.name}: {vm.accelerator_type}, {vm.slice.chips} chips, {vm.capacity.value}",
+            cost=estimate.machines(paid.of_tpu_vm(vm), prices),
+            fields={
+                "type": vm.accelerator_type,
+                "chips": vm.slice.chips,
+                "capacity": vm.capacity.value,
+                "team": vm.team,
+            },
+        )
+        for vm in environment.tpu_vms
+    )
     return Report(
         region=environment.settings.region,
         groups=groups,
-        modes=tuple(_modes(groups)),
+        tpu_vms=tpu_vms,
+        modes=tuple(_modes((*groups, *tpu_vms))),
         teams=tuple(_teams(environment, prices)),
         rest=tuple(_rest(environment, everything, prices)),
         total=estimate.everything(everything, prices),
@@ -92,12 +110,15 @@ def _teams(environment: Environment, prices: Prices) -> Iterator[Row]:
     shared = slices_of_teams(environment.groups, environment.teams)
     for team in environment.teams:
         own = {group: shared[group.name].get(team.name, 0) for group in environment.groups}
-        slices, chips = sum(own.values()), sum(count * group.slice.chips for group, count in own.items())
+        vms = [vm for vm in environment.tpu_vms if vm.team == team.name]
+        slices = sum(own.values()) + len(vms)
+        chips = sum(count * group.slice.chips for group, count in own.items()) + sum(vm.slice.chips for vm in vms)
         costs = (estimate.machines(paid.of_group(environment, group, count), prices) for group, count in own.items())
+        of_vms = (estimate.machines(paid.of_tpu_vm(vm), prices) for vm in vms)
         yield Row(
             name=team.name,
             label=f"{team.name}: {slices} slice{'' if slices == 1 else 's'}, {chips} chips",
-            cost=estimate.total(costs),
+            cost=estimate.total((*costs, *of_vms)),
             fields={"slices": {group.name: count for group, count in own.items() if count}, "chips": chips},
         )
 
@@ -110,7 +131,7 @@ def _rest(environment: Environment, everything: paid.Paid, prices: Prices) -> It
         label=f"CPU nodes: {least if least == most else f'{least} to {most}'} x {settings.cpu_machine_type}",
         cost=estimate.machines(paid.cpu_pool(environment), prices),
     )
-    for disk_type in dict.fromkeys(nodes.disk_type for nodes in everything.nodes):
+    for disk_type in dict.fromkeys(nodes.disk_type for nodes in everything.nodes if nodes.disk_gib):
         disks = (estimate.boot_disks(nodes, prices) for nodes in everything.nodes if nodes.disk_type == disk_type)
         yield Row(name=f"boot-disks-{disk_type}", label=f"boot disks, {disk_type}", cost=estimate.total(disks))
     yield Row(name="cluster", label="GKE cluster", cost=estimate.clusters(everything, prices))
@@ -127,6 +148,7 @@ def as_json(report: Report) -> dict[str, Any]:
             key: [{"name": row.name, **row.fields, **_json_cost(row.cost)} for row in rows]
             for key, rows in (
                 ("pool_groups", report.groups),
+                ("tpu_vms", report.tpu_vms),
                 ("capacity_modes", report.modes),
                 ("teams", report.teams),
                 ("rest", report.rest),

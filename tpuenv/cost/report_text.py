@@ -21,6 +21,7 @@ def lines(report: Report) -> Iterator[str]:
     )
     sections = {
         "pool groups": report.groups,
+        "TPU VMs": report.tpu_vms,
         "capacity modes": report.modes if len(report.modes) > 1 else (),
         "teams, with the slices that they own": report.teams if len(report.teams) > 1 else (),
         "the rest": report.rest,

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from environment import CapacityMode
 from tests.generate.docs_tables import SNAPSHOTS
 from tests.plans import changed, plan
 from tests.synthesis import CASES, Synthesis
 from tpuenv.cost import estimate, paid
 from tpuenv.cost.prices import Prices, load
-from tpuenv.cost.report import report
 from tpuenv.cost.report_text import difference
 
 POOL = {
@@ -55,14 +56,17 @@ def as_planned(values: dict[str, Any]) -> dict[str, Any]:
 def test_a_plan_of_everything_costs_what_the_settings_cost(case: str, tmp_path: Path) -> None:
     environment = Synthesis(tmp_path).environment(case)
     stacks = []
-    for stack in ("foundation", "cluster", "tpu-node-pools"):
-        (snapshot,) = SNAPSHOTS.glob(f"*[[]{case}-{stack}].json")
+    for snapshot in SNAPSHOTS.glob(f"*[[]{case}-*.json"):
         by_type = json.loads(snapshot.read_text(encoding="utf-8"))["resource"]
         resources = [(type_, values) for type_, of_type in by_type.items() for values in of_type.values()]
         stacks.append(plan(*(resource(type_, None, as_planned(values)) for type_, values in resources)))
     prices = load(None, environment.settings.region)
     by_plan = estimate.everything(paid.of_plans(stacks, "after"), prices)
-    total = report(environment, prices).total
+    # Terraform does not create queued TPU VMs.
+    by_hand = [paid.of_tpu_vm(vm) for vm in environment.tpu_vms if vm.capacity is CapacityMode.QUEUED]
+    everything = paid.of_environment(environment)
+    created = replace(everything, nodes=tuple(nodes for nodes in everything.nodes if nodes not in by_hand))
+    total = estimate.everything(created, prices)
     for one, other in ((by_plan.idle, total.idle), (by_plan.busy, total.busy)):
         assert one.unknown == other.unknown
         assert round(one.usd, 9) == round(other.usd, 9)
@@ -75,6 +79,20 @@ def test_one_more_slice_costs_its_chips_and_boot_disks(prices: Prices) -> None:
         "runs;",
         "  of the stacks above at most 43.25 until now, and then 86.51",
     ]
+
+
+def test_tpu_vms_cost_their_chips_until_they_are_deleted(prices: Prices) -> None:
+    vms: list[dict[str, Any]] = [
+        {"accelerator_type": "v6e-16", "zone": "us-east5-b"},
+        {"accelerator_type": "v6e-8", "zone": "us-east5-b", "scheduling_config": [{"spot": True}]},
+        {"accelerator_type": "v6e-1", "zone": "us-east5-b", "scheduling_config": [{"reserved": True}]},
+        {"accelerator_type": "v99-1", "zone": "us-east5-b", "scheduling_config": []},
+    ]
+    planned = paid.of_plans([plan(*(resource("google_tpu_v2_vm", vm, None) for vm in vms))], "before")
+    cost = estimate.everything(planned, prices)
+    assert cost.idle == cost.busy
+    assert float(cost.busy.usd) == 16 * 2.7 + 8 * 1.215
+    assert cost.busy.unknown == {"chips of ct6e, reservation": 1, "TPU VMs v99-1": 1}
 
 
 def test_what_is_not_changed_has_no_cost_line(prices: Prices) -> None:

@@ -30,7 +30,16 @@ def fleets(draw: st.DrawFn) -> dict[str, Any]:
     )
     groups = draw(st.dictionaries(st.sampled_from("abc"), group, min_size=1))
     shares = draw(st.dictionaries(st.sampled_from(["red", "green", "blue"]), st.integers(1, 9), min_size=1))
-    return {"tpu_pools": groups, "teams": {name: {"share": share} for name, share in shares.items()}}
+    vm = st.fixed_dictionaries(
+        {
+            "type": st.sampled_from([*TYPES]),
+            "team": st.sampled_from([*shares]),
+            "capacity": st.sampled_from(["on-demand", "spot", "reservation", "queued"]),
+        }
+    )
+    fleet = {"tpu_pools": groups, "teams": {name: {"share": share} for name, share in shares.items()}}
+    vms = draw(st.dictionaries(st.sampled_from(["lab", "night"]), vm))
+    return {**fleet, "tpu_vms": vms} if vms else fleet
 
 
 @st.composite
@@ -69,9 +78,10 @@ def no_more(one: Amount, other: Amount) -> bool:
 
 
 def added_up(result: Report) -> None:
-    assert equal(parts(result.groups), parts(result.modes))
-    assert equal(parts(result.groups), parts(result.teams))
-    assert equal(parts(result.groups) + parts(result.rest), result.total)
+    slices = (*result.groups, *result.tpu_vms)
+    assert equal(parts(slices), parts(result.modes))
+    assert equal(parts(slices), parts(result.teams))
+    assert equal(parts(slices) + parts(result.rest), result.total)
     assert equal(result.saved + result.kept, result.total)
 
 
@@ -82,7 +92,7 @@ def test_groups_modes_teams_and_the_rest_add_up_and_the_busy_cost_is_never_the_s
 ) -> None:
     result = report(environment_of(fleet), known)
     added_up(result)
-    for row in (*result.groups, *result.teams, *result.rest):
+    for row in (*result.groups, *result.tpu_vms, *result.teams, *result.rest):
         assert no_more(row.cost.idle, row.cost.busy), row
 
 
@@ -106,4 +116,6 @@ def test_a_total_names_exactly_what_no_price_is_known_of(fleet: dict[str, Any], 
         capacity = "flex-start" if group["capacity"] == "queued" else group["capacity"]
         assert (row.name in unpriced) == (known.usd("chip_hour", TYPES[group["type"]], capacity, "us-east5") is None)
         assert set(row.cost.busy.unknown) <= set(result.total.busy.unknown)
-    assert bool(result.total.busy.unknown) == any(row.cost.busy.unknown for row in (*result.groups, *result.rest))
+    assert bool(result.total.busy.unknown) == any(
+        row.cost.busy.unknown for row in (*result.groups, *result.tpu_vms, *result.rest)
+    )
