@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from admission.api_server import containers, jobs, metadata, pods
+from admission.gke import autopilot as gke_autopilot
 from admission.jobset import webhook
 from admission.kuberay import addon
 from admission.kuberay import clusters as ray_clusters
@@ -27,12 +28,14 @@ RULES: tuple[Rule, ...] = tuple(
         addon.BOOK,
         pods.BOOK,
         containers.BOOK,
+        gke_autopilot.BOOK,
     )
     for rule in book.rules
 )
 
 
-def refusals(workload: Workload) -> Iterator[Reason]:
-    """Every reason for which the workload would not be created, or never start."""
+def refusals(workload: Workload, *, autopilot: bool) -> Iterator[Reason]:
+    """Every reason for which the workload would not be created, or never start; with `autopilot` on such a cluster."""
     for rule in RULES:
-        yield from rule.reasons(workload)
+        if autopilot or not rule.source.startswith(gke_autopilot.BOOK.source):
+            yield from rule.reasons(workload)

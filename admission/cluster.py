@@ -12,6 +12,8 @@ from admission.result import FlavorResource
 from admission.workload import Field
 from vocabulary.keys import (
     ACCELERATOR_LABEL,
+    AUTOPILOT,
+    CLUSTER_MODE_ANNOTATION,
     NODE_CHIPS_ANNOTATION,
     NODE_CPU_ANNOTATION,
     NODE_MEMORY_ANNOTATION,
@@ -137,6 +139,7 @@ class Cluster:
     workloads: set[tuple[str, str]] = field(default_factory=set)  # namespace and name
     nodes: tuple[Node, ...] = ()  # those that were given
     admitted: tuple[Admitted, ...] = ()
+    autopilot: bool = False
 
     def nodes_of(self, flavor: Flavor) -> list[Node]:
         """The nodes that have this flavor's labels."""
@@ -200,6 +203,8 @@ def read_cluster(objects: Iterable[Mapping[str, Any]]) -> Cluster:
         spec = whole.get("spec")
         if kind == "ResourceFlavor":
             cluster.flavors[name] = _flavor(name, whole)
+            mode = whole.get("metadata", "annotations").get(CLUSTER_MODE_ANNOTATION).text()
+            cluster.autopilot = cluster.autopilot or mode == AUTOPILOT
         elif kind == "ClusterQueue":
             cluster.cluster_queues[name] = _cluster_queue(name, spec)
         elif kind == "LocalQueue":

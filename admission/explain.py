@@ -35,12 +35,12 @@ def explain(objects: Iterable[Mapping[str, Any]], manifest: object, *, namespace
     RayJob or RayCluster.
     """
     workload, wrong = read(manifest, namespace=namespace)
-    wrong += refusals(workload)
+    cluster = read_cluster(objects)
+    wrong += refusals(workload, autopilot=cluster.autopilot)
     if not workload.pod_sets:
         note = "runs on a RayCluster that exists, with that one's quota; Kueue does not queue it"
         notes = () if wrong else (note,)
         return Explanation(workload=str(workload), verdict=_worst(wrong), reasons=tuple(wrong), notes=notes)
-    cluster = read_cluster(objects)
     way = route(cluster, workload)
     priority, unknown = _priority(cluster, workload)
     wrong += [

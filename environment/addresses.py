@@ -15,6 +15,7 @@ from environment.settings.model import Settings
 
 MAX_PODS_TPU = 16  # a /27 a node
 MAX_PODS_CPU = 110  # GKE's default, a /24 a node
+_MAX_PODS_AUTOPILOT = 32  # of every node; https://cloud.google.com/kubernetes-engine/docs/concepts/alias-ips
 
 _RESERVED = 4  # Google keeps the first two and the last two addresses of a subnet's primary range
 _CONTROL_PLANE = 1  # the endpoint by which nodes reach the control plane is an address of the subnet
@@ -142,15 +143,16 @@ def _tpu_nodes(fleet: Fleet) -> int:
 
 def _pods_capacity(settings: Settings, fleet: Fleet) -> Iterator[Problem]:
     network = settings.pods_cidr
-    small, large = addresses_per_node(MAX_PODS_TPU), addresses_per_node(MAX_PODS_CPU)
+    most_tpu, most_cpu = (_MAX_PODS_AUTOPILOT,) * 2 if settings.autopilot else (MAX_PODS_TPU, MAX_PODS_CPU)
+    small, large = addresses_per_node(most_tpu), addresses_per_node(most_cpu)
     tpu_nodes, cpu_nodes = _tpu_nodes(fleet), _cpu_nodes(settings)
     # Whole blocks of the larger size, so that the smaller ones may lie anywhere.
     needed = -(-tpu_nodes * small // large) * large + cpu_nodes * large
     if needed > network.num_addresses:
         yield Problem(
             keys=("PODS_CIDR", *fleet.size_keys, "CPU_MAX_NODES"),
-            message=f"{network} holds {network.num_addresses // small} nodes of {MAX_PODS_TPU} pods, this fleet needs "
-            f"{needed // small} ({tpu_nodes} TPU nodes, and {cpu_nodes} CPU nodes of {MAX_PODS_CPU} pods that take as "
+            message=f"{network} holds {network.num_addresses // small} nodes of {most_tpu} pods, this fleet needs "
+            f"{needed // small} ({tpu_nodes} TPU nodes, and {cpu_nodes} CPU nodes of {most_cpu} pods that take as "
             f"much as {large // small} each); {_larger(needed, _LARGEST_PODS_RANGE)}",
         )
 

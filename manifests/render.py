@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from environment import Environment, PoolGroup, Team
+from environment.fleet.node_selector import node_selector
 from environment.fleet.values import meant
 from manifests import mesh
 from manifests.images import DOCKERFILE, BadDockerfile, reference
@@ -294,13 +295,15 @@ def _derived(run: Run) -> dict[str, str]:
         "PRIORITY": run.team.priority or DEFAULT_PRIORITY,
         "SERVICE_ACCOUNT": TEAM_ACCOUNT,
         "BUCKET": environment.names.bucket(run.team.name),
-        "POOL_GROUP_LABEL": POOL_GROUP_LABEL,
+        **_node_selectors(run),
         "POOL_GROUP": run.group.name if run.group else CPU_GROUP,
         "PROJECT_ID": environment.settings.project_id,
         "REGION": environment.settings.region,
         "TENSORBOARD_REGION": environment.settings.tensorboard_region,
         "TENSORBOARD": environment.names.tensorboard,
     }
+    if not environment.settings.autopilot:  # whose nodes have no label of ours
+        names["POOL_GROUP_LABEL"] = POOL_GROUP_LABEL
     names |= _images(run)
     if run.group is None:
         return names
@@ -317,6 +320,17 @@ def _derived(run: Run) -> dict[str, str]:
         "SLICES": str(run.slices),
         "GROUP_SLICES": str(run.group.slices),
     }
+
+
+def _node_selectors(run: Run) -> dict[str, str]:
+    """A label a line: of the nodes of the run's pool group, and of those of the CPU pool. Autopilot has no such pool,
+    but a node for every pod.
+    """
+    autopilot = run.environment.settings.autopilot
+    cpu = "{}" if autopilot else f"{POOL_GROUP_LABEL}: {CPU_GROUP}"
+    labels = node_selector(run.group, autopilot=autopilot) if run.group else {}
+    own = "\n".join(f"{key}: {json.dumps(value)}" for key, value in labels.items())
+    return {"NODE_SELECTOR": own or cpu, "CPU_NODE_SELECTOR": cpu}
 
 
 def _images(run: Run) -> dict[str, str]:
@@ -359,7 +373,7 @@ def _filled(text: str, names: Mapping[str, str]) -> str:
             return match[0][1:]
         line = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
         indent = len(line) - len(line.lstrip(" "))
-        return names.get(match[2], "").replace("\n", "\n" + " " * (indent + 2))
+        return names.get(match[2], "").replace("\n", "\n" + " " * indent)
 
     return _NAME.sub(value, text)
 
@@ -371,5 +385,5 @@ def _escaped(text: str) -> str:
 
 def _flow_list(words: Iterable[str]) -> str:
     """A YAML list of a word a line; `_filled` indents the lines."""
-    quoted_words = [json.dumps(word, ensure_ascii=False) for word in words]
+    quoted_words = [f"  {json.dumps(word, ensure_ascii=False)}" for word in words]
     return "[]" if not quoted_words else "[\n" + ",\n".join(quoted_words) + "]"

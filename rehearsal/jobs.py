@@ -14,6 +14,8 @@ from admission import NotAWorkload, Verdict
 from admission.cluster import read_cluster
 from admission.workload import KINDS
 from rehearsal.cloud import Cloud
+from rehearsal.google.gke import is_autopilot
+from rehearsal.google.network import CLUSTER
 from rehearsal.inventory import counted
 from rehearsal.kubernetes import server
 from rehearsal.kubernetes.api import Api
@@ -120,7 +122,12 @@ def _workload_of(api: Api, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def quotas_off(cloud: Cloud, cluster: str) -> list[str]:
-    """Flavors whose TPU quotas, of all ClusterQueues together, are not the chips of the nodes that they select."""
+    """Flavors whose TPU quotas, of all ClusterQueues together, are not the chips of the nodes that they select.
+
+    None on Autopilot, where there are no nodes without pods.
+    """
+    if is_autopilot(cloud.get(CLUSTER, cluster)):
+        return []
     seen = read_cluster(Api(cloud, cluster).everything())
     differences = []
     with_chips = {name for queue in seen.cluster_queues.values() for name, resource in queue.quotas if resource == TPU}

@@ -30,6 +30,9 @@ STACKS: dict[str, type[EnvironmentStack]] = {
     "queues": Queues,
 }
 
+# The stack that an Autopilot cluster has no use for.
+NODE_POOLS = "tpu-node-pools"
+
 JSON, HCL = "cdk.tf.json", "cdk.tf"
 
 
@@ -44,10 +47,16 @@ def write_stacks(environment: Environment, folder: Path) -> None:
         stale.unlink()
 
 
+def stacks_of(environment: Environment) -> dict[str, type[EnvironmentStack]]:
+    """Those of STACKS that the environment has."""
+    without = {NODE_POOLS} if environment.settings.autopilot else set()
+    return {name: stack for name, stack in STACKS.items() if name not in without}
+
+
 def app(environment: Environment, folder: Path) -> App:
     """All stacks of an environment, each depending on the one before."""
     result = App(outdir=str(folder))
-    line = [stack(result, name, environment=environment) for name, stack in STACKS.items()]
+    line = [stack(result, name, environment=environment) for name, stack in stacks_of(environment).items()]
     if environment.settings.build_repository:
         # What its identities may do follows from the others, so it is created last; a person deploys it early.
         line.insert(1, Pipeline(result, "pipeline", environment=environment, stacks=[*line]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from typing import Any
 
 from cdktf import TerraformResourceLifecycle
 from cdktf_cdktf_provider_google.container_cluster import (
@@ -14,6 +15,8 @@ from cdktf_cdktf_provider_google.container_cluster import (
     ContainerClusterAddonsConfigRayOperatorConfigRayClusterLoggingConfig,
     ContainerClusterAddonsConfigRayOperatorConfigRayClusterMonitoringConfig,
     ContainerClusterAuthenticatorGroupsConfig,
+    ContainerClusterClusterAutoscaling,
+    ContainerClusterClusterAutoscalingAutoProvisioningDefaults,
     ContainerClusterControlPlaneEndpointsConfig,
     ContainerClusterControlPlaneEndpointsConfigDnsEndpointConfig,
     ContainerClusterCostManagementConfig,
@@ -55,13 +58,14 @@ MONITORED_COMPONENTS = ["SYSTEM_COMPONENTS", "STORAGE", "POD", "JOBSET", "KUBELE
 
 
 class Cluster(EnvironmentStack):
-    """One cluster in REGION with its CPU nodes in one zone; nodes have no public address."""
+    """One cluster in REGION with its CPU nodes in one zone, or an Autopilot one; nodes have no public address."""
 
     def __init__(self, scope: Construct, id_: str, *, environment: Environment) -> None:
         super().__init__(scope, id_, environment=environment)
-        cluster = self._cluster()
-        self._cpu_pool(cluster)
         settings = environment.settings
+        cluster = self._cluster()
+        if not settings.autopilot:
+            self._cpu_pool(cluster)
         self.output("cluster_name", cluster.name, "The GKE cluster")
         self.output(
             "get_credentials",
@@ -78,7 +82,6 @@ class Cluster(EnvironmentStack):
             "cluster",
             name=names.cluster,
             location=settings.region,
-            node_locations=[settings.zone_of_cpu_nodes],
             network=f"{project}/global/networks/{names.network}",
             subnetwork=f"{project}/regions/{settings.region}/subnetworks/{names.subnet}",
             networking_mode="VPC_NATIVE",
@@ -99,7 +102,6 @@ class Cluster(EnvironmentStack):
                     allow_external_traffic=True
                 )
             ),
-            datapath_provider="ADVANCED_DATAPATH",
             release_channel=ContainerClusterReleaseChannel(channel=settings.release_channel),
             min_master_version=settings.gke_version or None,
             workload_identity_config=ContainerClusterWorkloadIdentityConfig(
@@ -110,7 +112,6 @@ class Cluster(EnvironmentStack):
                 if settings.rbac_security_group
                 else None
             ),
-            enable_shielded_nodes=True,
             addons_config=ContainerClusterAddonsConfig(
                 gcs_fuse_csi_driver_config=ContainerClusterAddonsConfigGcsFuseCsiDriverConfig(enabled=True),
                 gce_persistent_disk_csi_driver_config=ContainerClusterAddonsConfigGcePersistentDiskCsiDriverConfig(
@@ -128,11 +129,6 @@ class Cluster(EnvironmentStack):
                     )
                 ],
             ),
-            node_pool_defaults=ContainerClusterNodePoolDefaults(
-                node_config_defaults=ContainerClusterNodePoolDefaultsNodeConfigDefaults(
-                    gcfs_config=ContainerClusterNodePoolDefaultsNodeConfigDefaultsGcfsConfig(enabled=True)
-                )
-            ),
             logging_config=ContainerClusterLoggingConfig(enable_components=["SYSTEM_COMPONENTS", "WORKLOADS"]),
             monitoring_config=ContainerClusterMonitoringConfig(
                 enable_components=MONITORED_COMPONENTS,
@@ -140,19 +136,50 @@ class Cluster(EnvironmentStack):
             ),
             cost_management_config=ContainerClusterCostManagementConfig(enabled=True),
             maintenance_policy=self._maintenance(),
-            # GKE insists on a default pool. It is created small, with our identity instead of the project's editor
-            # account, and removed.
-            remove_default_node_pool=True,
-            initial_node_count=1,
-            node_config=ContainerClusterNodeConfig(service_account=names.node_account_email, oauth_scopes=OAUTH_SCOPES),
             # The provider's own protection would refuse only after queues and slices are gone, and lifting it takes an
             # apply.
             deletion_protection=False,
+            timeouts=ContainerClusterTimeouts(create="60m", update="60m", delete="60m"),
+            **(self._autopilot() if settings.autopilot else self._standard()),
+        )
+
+    def _standard(self) -> dict[str, Any]:
+        """The arguments of a cluster whose nodes are in pools of ours."""
+        settings, names = self.environment.settings, self.environment.names
+        return {
+            "node_locations": [settings.zone_of_cpu_nodes],
+            "datapath_provider": "ADVANCED_DATAPATH",
+            "enable_shielded_nodes": True,
+            "node_pool_defaults": ContainerClusterNodePoolDefaults(
+                node_config_defaults=ContainerClusterNodePoolDefaultsNodeConfigDefaults(
+                    gcfs_config=ContainerClusterNodePoolDefaultsNodeConfigDefaultsGcfsConfig(enabled=True)
+                )
+            ),
+            # GKE insists on a default pool. It is created small, with our identity instead of the project's editor
+            # account, and removed.
+            "remove_default_node_pool": True,
+            "initial_node_count": 1,
+            "node_config": ContainerClusterNodeConfig(
+                service_account=names.node_account_email, oauth_scopes=OAUTH_SCOPES
+            ),
             # Every pool says where it is. Of a cluster that changes its zones GKE moves all of them, slices too.
             # https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/ClusterUpdate (desiredLocations)
-            lifecycle=self.protected(settings.deletion_protection, ignore_changes=["node_config", "node_locations"]),
-            timeouts=ContainerClusterTimeouts(create="60m", update="60m", delete="60m"),
-        )
+            "lifecycle": self.protected(settings.deletion_protection, ignore_changes=["node_config", "node_locations"]),
+        }
+
+    def _autopilot(self) -> dict[str, Any]:
+        """The arguments of a cluster whose nodes GKE makes. What the others say, it decides; google 6.50.0 refuses most
+        of it (ConflictsWith in resource_container_cluster.go).
+        """
+        return {
+            "enable_autopilot": True,
+            "cluster_autoscaling": ContainerClusterClusterAutoscaling(
+                auto_provisioning_defaults=ContainerClusterClusterAutoscalingAutoProvisioningDefaults(
+                    service_account=self.environment.names.node_account_email, oauth_scopes=OAUTH_SCOPES
+                )
+            ),
+            "lifecycle": self.protected(self.environment.settings.deletion_protection),
+        }
 
     def _maintenance(self) -> ContainerClusterMaintenancePolicy:
         settings = self.environment.settings

@@ -33,7 +33,7 @@ JOBSET_VERSION = "0.12.0"
 KUEUE_VERSION = "0.19.2"
 UPSTREAM_CHARTS = "oci://registry.k8s.io"
 
-ON_CPU_NODES = {POOL_GROUP_LABEL: CPU_GROUP}
+ON_CPU_NODES = {POOL_GROUP_LABEL: CPU_GROUP}  # where there is a CPU pool
 
 # How long an admitted job may take until all its pods are ready, before its slices go to the next in the queue: longer
 # than pulling a training image on every host; than creating a slice, where that is done on demand; and than Google's
@@ -124,7 +124,7 @@ class Platform(ClusterUser):
             version=JOBSET_VERSION,
             namespace=JOBSET_NAMESPACE,
             values={
-                "controller": {"nodeSelector": ON_CPU_NODES},
+                "controller": self._placed(),
                 **self._image("jobset/jobset"),
             },
         )
@@ -142,7 +142,7 @@ class Platform(ClusterUser):
             version=KUEUE_VERSION,
             namespace=KUEUE_NAMESPACE,
             values={
-                "controllerManager": {"nodeSelector": ON_CPU_NODES, "manager": manager},
+                "controllerManager": {**self._placed(), "manager": manager},
                 "managerConfig": {
                     "controllerManagerConfigYaml": json.dumps(_kueue_configuration(self.environment), indent=2)
                 },
@@ -173,6 +173,10 @@ class Platform(ClusterUser):
             values=[json.dumps(values, indent=2)],
             depends_on=depends_on,
         )
+
+    def _placed(self) -> dict[str, Any]:
+        """The values that keep a chart's pods off TPU nodes; none on Autopilot, which makes nodes for them."""
+        return {} if self.environment.settings.autopilot else {"nodeSelector": ON_CPU_NODES}
 
     def _image(self, image: str) -> dict[str, Any]:
         """The values that make a chart pull from IMAGE_REGISTRY; none when it is not set, for the chart knows its
@@ -263,6 +267,6 @@ def _kueue_configuration(environment: Environment) -> dict[str, Any]:
 
 def _wait_for_pods_ready(environment: Environment) -> dict[str, str]:
     scheduled = any(group.capacity.comes_and_goes for group in environment.groups)
-    autoscaled = scheduled or any(group.autoscaled for group in environment.groups)
+    autoscaled = scheduled or environment.settings.autopilot or any(group.autoscaled for group in environment.groups)
     recovery = PODS_READY_TIMEOUT_AUTOSCALED if autoscaled else PODS_READY_TIMEOUT
     return {"timeout": PODS_READY_TIMEOUT_SCHEDULED if scheduled else recovery, "recoveryTimeout": recovery}

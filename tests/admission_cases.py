@@ -36,6 +36,14 @@ def fleet(name: str = "one-team") -> list[Object]:
     return copy.deepcopy(_read_fleet(name))
 
 
+def autopilot_fleet() -> list[Object]:
+    """The fleet of one team on an Autopilot cluster."""
+    objects = fleet()
+    (cpu,) = (item for item in objects if (item["kind"], item["metadata"]["name"]) == ("ResourceFlavor", "cpu"))
+    cpu["metadata"]["annotations"] = {"tpuenv/cluster-mode": "autopilot"}
+    return objects
+
+
 def codes_of(explanation: Explanation) -> list[str]:
     return [reason.code for reason in explanation.reasons]
 
@@ -77,6 +85,7 @@ class RuleCase:
     change: Object
     says: str = ""
     also: tuple[str, ...] = ()  # codes of what comes with it
+    autopilot: bool = False  # whether the cluster is one
     place: str = ""  # file and number
 
     def __str__(self) -> str:

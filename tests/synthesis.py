@@ -23,11 +23,15 @@ STACKS = [*app.STACKS]
 
 
 def stacks_of(case: str) -> list[str]:
-    """The stacks of a case, in their order: one with a repository has the pipeline too, one with TPU VMs theirs."""
+    """The stacks of a case, in their order: one with a repository has the pipeline too, one with TPU VMs theirs, and
+    Autopilot no node pools.
+    """
     fleet = HERE / "cases" / f"{case}.fleet.yaml"
-    has_pipeline = "\nBUILD_REPOSITORY=" in (HERE / "cases" / f"{case}.env").read_text(encoding="utf-8")
+    settings = (HERE / "cases" / f"{case}.env").read_text(encoding="utf-8")
     has_tpu_vms = fleet.exists() and "\ntpu_vms:" in fleet.read_text(encoding="utf-8")
-    with_pipeline = [STACKS[0], "pipeline", *STACKS[1:]] if has_pipeline else STACKS
+    without = {app.NODE_POOLS} if "\nCLUSTER_MODE=autopilot" in settings else set()
+    first, *rest = [stack for stack in STACKS if stack not in without]
+    with_pipeline = [first, *(["pipeline"] if "\nBUILD_REPOSITORY=" in settings else []), *rest]
     return [*with_pipeline, "tpu-vms"] if has_tpu_vms else with_pipeline
 
 

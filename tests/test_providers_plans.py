@@ -100,7 +100,9 @@ def test_the_fake_providers_plan_what_the_real_ones_plan(
     meant = change(name)
     deployed.begin(meant.before)
     if meant.before.key not in states:
-        states[meant.before.key] = {stack: json.loads(deployed.terraform(stack, "state", "pull")) for stack in STACKS}
+        states[meant.before.key] = {
+            stack: json.loads(deployed.terraform(stack, "state", "pull")) for stack in deployed.stacks(meant.before)
+        }
     written = states[meant.before.key]
     differences = comparison.disagreements(deployed.output(meant.before), written)
     differences += comparison.disagreements(deployed.output(meant.after), written)

@@ -43,6 +43,13 @@ SPOT_LABEL = "cloud.google.com/gke-spot"
 QUEUED_TAINT = "cloud.google.com/gke-queued"  # on nodes that take only pods with a ProvisioningRequest
 FLEX_START_LABEL = "cloud.google.com/gke-flex-start"
 
+# GKE, of nodes that use a reservation: https://cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations
+RESERVATION_AFFINITY_LABEL = "cloud.google.com/reservation-affinity"  # "specific" with a name
+RESERVATION_NAME_LABEL = "cloud.google.com/reservation-name"
+RESERVATION_PROJECT_LABEL = "cloud.google.com/reservation-project"  # where another project shares it
+RESERVATION_BLOCK_LABEL = "cloud.google.com/reservation-blocks"
+RESERVATION_SUB_BLOCK_LABEL = "cloud.google.com/reservation-subblocks"
+
 # Kueue 0.19.2: pkg/controller/constants, apis/kueue/v1beta2
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
@@ -72,3 +79,7 @@ NODE_MEMORY_ANNOTATION = "tpuenv/node-memory"
 NODE_CHIPS_ANNOTATION = "tpuenv/node-chips"
 POOL_CPU_ANNOTATION = "tpuenv/pool-cpu"
 POOL_MEMORY_ANNOTATION = "tpuenv/pool-memory"
+
+# Ours, on the flavor of cores and memory: the mode of the cluster, which decides what GKE takes of pods.
+CLUSTER_MODE_ANNOTATION = "tpuenv/cluster-mode"
+AUTOPILOT = "autopilot"  # its value; without the annotation a cluster is a Standard one

@@ -131,12 +131,13 @@ def _no_pool_group(pods: PodSet, flavor: Flavor, shape: Shape, others: Sequence[
     shapes = [(other, other.shape) for other in (flavor, *others) if other.shape]
     suiting = [(other, of) for other, of in shapes if pods.size_is_set and not [*_of_slice(pods, of)]]
     groups = [f"{other.labels.get(POOL_GROUP_LABEL, other.name)} ({of})" for other, of in suiting or shapes]
+    selected = f"{POOL_GROUP_LABEL}:" if POOL_GROUP_LABEL in flavor.labels else "the labels of flavor"
     return never(
         "no-pool-group",
         pods.name,
         f"selects no slices, so Kueue gives it the first flavor that is free, here {flavor.name}, and a slice of "
         f"{shape} takes {counted(shape.hosts, 'pod')} of {shape.chips_per_host} chips",
-        f"select a pool group first, in nodeSelector: {POOL_GROUP_LABEL}: {' or '.join(groups)}",
+        f"select a pool group first, in nodeSelector: {selected} {' or '.join(groups)}",
     )
 
 

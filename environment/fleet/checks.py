@@ -7,6 +7,7 @@ from pathlib import Path
 
 from environment.cpu_machine_types import cpu_machine_type
 from environment.fleet import xpk
+from environment.fleet.autopilot import autopilot_problems
 from environment.fleet.model import Fleet
 from environment.members import MemberKind
 from environment.node_capacity import CLUSTER_PODS_CPU, CLUSTER_PODS_GIB, node_capacity
@@ -59,6 +60,8 @@ def fleet_problems(settings: Settings, fleet: Fleet) -> Iterator[Problem]:
                 message=f"may use {len(team.pools)} pool groups; Kueue takes {_MOST_FLAVORS - 1} in a queue, so name "
                 "fewer in its pools",
             )
+    if settings.autopilot:
+        yield from autopilot_problems(fleet)
     if settings.xpk_compatibility and not xpk.resources(fleet.groups):
         yield Problem(
             keys=("XPK_COMPATIBILITY", *fleet.size_keys),

@@ -50,7 +50,7 @@ from pathlib import Path
 from typing import Any
 
 from environment.fleet import values as fleet_values
-from environment.fleet.model import PRIORITIES, CapacityMode, Fleet, PoolGroup, Team
+from environment.fleet.model import LONGEST_RUN_HOURS, PRIORITIES, CapacityMode, Fleet, PoolGroup, Team
 from environment.fleet.reader import Parse, Reader
 from environment.fleet.tpu_vms import tpu_vm
 from environment.members import member
@@ -64,7 +64,6 @@ from vocabulary.text_file import Unreadable, read_text
 from vocabulary.yaml_text import NotYaml, Value, parse
 
 _MOST_KIB = 128
-_LONGEST_RUN_HOURS = 7 * 24  # https://cloud.google.com/kubernetes-engine/docs/concepts/dws
 
 _GROUP: dict[str, Parse] = {
     "type": slice_for,
@@ -75,7 +74,7 @@ _GROUP: dict[str, Parse] = {
     "reservation_block": fleet_values.block,
     "reservation_sub_block": fleet_values.block,
     "autoscaled": fleet_values.true_or_false,
-    "max_run_hours": fleet_values.whole(1, _LONGEST_RUN_HOURS),
+    "max_run_hours": fleet_values.whole(1, LONGEST_RUN_HOURS),
 }
 _TEAM: dict[str, Parse] = {
     "share": fleet_values.share,
@@ -159,7 +158,7 @@ def _group(reader: Reader, name: str, value: Value, settings: Settings) -> PoolG
         capacity=capacity,
         reservation=_affinity(said),
         autoscaled=said.get("autoscaled", capacity.comes_and_goes),
-        max_run_seconds=(hours or _LONGEST_RUN_HOURS) * 3600 if capacity.comes_and_goes else None,
+        max_run_seconds=(hours or LONGEST_RUN_HOURS) * 3600 if capacity.comes_and_goes else None,
     )
 
 

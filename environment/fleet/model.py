@@ -15,6 +15,8 @@ from environment.tpu_catalogue import GENERATIONS
 # WorkloadPriorityClasses and their values. A job of a higher one starts first, and stops a lower one of its own team.
 PRIORITIES = {"verylow": 100, "low": 250, "medium": 500, "high": 750, "veryhigh": 1000}
 
+LONGEST_RUN_HOURS = 7 * 24  # https://cloud.google.com/kubernetes-engine/docs/concepts/dws
+
 
 class CapacityMode(Enum):
     """How Google is asked for the machines of a pool group. The value is the word in fleet.yaml."""

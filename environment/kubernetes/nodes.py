@@ -11,6 +11,7 @@ from typing import Any
 
 from environment import Environment
 from environment.fleet.model import CapacityMode, PoolGroup
+from environment.fleet.node_selector import node_selector
 from environment.kubernetes.queues import taints_of
 from vocabulary.keys import (
     ACCELERATOR_LABEL,
@@ -27,12 +28,18 @@ from vocabulary.keys import (
 
 
 def node_objects(environment: Environment) -> tuple[dict[str, Any], ...]:
-    """A Node of the CPU pool and of every TPU slice; GKE gives them more labels than these."""
+    """A Node of the CPU pool and of every TPU slice; GKE gives them more labels than these.
+
+    Of Autopilot's nodes, which it makes as pods ask for them, a Node of every pool group.
+    """
     settings = environment.settings
+    if settings.autopilot:
+        return tuple(_of_autopilot(group, settings.region) for group in environment.groups)
     return (
         _node(
             environment.names.cpu_pool,
             {
+                POOL_LABEL: environment.names.cpu_pool,
                 POOL_GROUP_LABEL: CPU_GROUP,
                 MACHINE_LABEL: settings.cpu_machine_type,
                 **_place(settings.region, settings.zone_of_cpu_nodes),
@@ -40,6 +47,11 @@ def node_objects(environment: Environment) -> tuple[dict[str, Any], ...]:
         ),
         *(node for group in environment.groups for node in _slices(group, settings.region)),
     )
+
+
+def _of_autopilot(group: PoolGroup, region: str) -> dict[str, Any]:
+    labels = {MACHINE_LABEL: group.slice.machine_type.name, **_place(region, group.zone)}
+    return _node(group.name, {**labels, **node_selector(group, autopilot=True)}, taints_of(group))
 
 
 def _slices(group: PoolGroup, region: str) -> Iterator[dict[str, Any]]:
@@ -55,17 +67,17 @@ def _slices(group: PoolGroup, region: str) -> Iterator[dict[str, Any]]:
     if group.capacity.comes_and_goes:
         labels[FLEX_START_LABEL] = "true"
     for pool in group.node_pools:
-        yield _node(pool, labels, taints_of(group))
+        yield _node(pool, {POOL_LABEL: pool, **labels}, taints_of(group))
 
 
 def _place(region: str, zone: str) -> dict[str, str]:
     return {REGION_LABEL: region, ZONE_LABEL: zone}
 
 
-def _node(pool: str, labels: dict[str, str], taints: Sequence[dict[str, str]] = ()) -> dict[str, Any]:
+def _node(name: str, labels: dict[str, str], taints: Sequence[dict[str, str]] = ()) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": pool, "labels": {POOL_LABEL: pool, **labels}},
+        "metadata": {"name": name, "labels": labels},
         "spec": {"taints": [dict(taint) for taint in taints]},
     }

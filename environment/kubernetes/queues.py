@@ -12,22 +12,22 @@ from typing import Any
 
 from environment import Environment
 from environment.fleet import xpk
-from environment.fleet.model import PRIORITIES, CapacityMode, PoolGroup, Team
+from environment.fleet.model import LONGEST_RUN_HOURS, PRIORITIES, CapacityMode, PoolGroup, Team
+from environment.fleet.node_selector import node_selector
 from environment.fleet.quotas import lendable, slices_of_teams
 from environment.kubernetes.cpu_memory_quotas import COMPUTE, Quota, compute_quotas, cpu_node, cpu_pool, tpu_node
 from environment.names import CPU_FLAVOR
 from environment.node_capacity import NodeCapacity
 from vocabulary.keys import (
-    ACCELERATOR_LABEL,
+    AUTOPILOT,
+    CLUSTER_MODE_ANNOTATION,
     LOCAL_QUEUE,
     NODE_CHIPS_ANNOTATION,
     NODE_CPU_ANNOTATION,
     NODE_MEMORY_ANNOTATION,
     POOL_CPU_ANNOTATION,
-    POOL_GROUP_LABEL,
     POOL_MEMORY_ANNOTATION,
     QUEUED_TAINT,
-    TOPOLOGY_LABEL,
     TPU,
 )
 from vocabulary.quantity import count, decimal, gibibytes
@@ -57,7 +57,6 @@ _POD_PRIORITIES = {"very-low": 100, "low": 250, "medium": 500, "high": 750, "ver
 _PROVISIONING_CLASS = "queued-provisioning.gke.io"
 _PROVISIONING_CONTROLLER = "kueue.x-k8s.io/provisioning-request"
 _QUEUED_TAINT = {"key": QUEUED_TAINT, "value": "true", "effect": "NoSchedule"}
-_LONGEST_RUN_SECONDS = 7 * 24 * 3600  # of Dynamic Workload Scheduler, and its default
 
 
 def queue_objects(environment: Environment) -> tuple[dict[str, Any], ...]:
@@ -71,7 +70,7 @@ def queue_objects(environment: Environment) -> tuple[dict[str, Any], ...]:
     queued = [group for group in environment.groups if group.capacity is CapacityMode.QUEUED]
     return (
         _cpu_flavor(environment),
-        *(_tpu_flavor(group) for group in environment.groups),
+        *(_tpu_flavor(group, autopilot=environment.settings.autopilot) for group in environment.groups),
         *(_provisioning_config(group) for group in queued),
         *(_admission_check(group) for group in queued),
         *(_priority_class(name, value) for name, value in PRIORITIES.items()),
@@ -88,17 +87,19 @@ def _cpu_flavor(environment: Environment) -> dict[str, Any]:
     The empty labels are written out: server-side apply sets a spec to null whose last field is taken out of the
     manifest, which the API server then refuses (tried on Kubernetes 1.34.1, with the labels that this flavor once had).
     """
+    spec: dict[str, Any] = {"nodeLabels": {}}
+    if environment.settings.autopilot:
+        # Nodes as large as pods need: neither one nor all of them have a size that a pod could be too large for.
+        return _object(
+            "ResourceFlavor", {"name": CPU_FLAVOR, "annotations": {CLUSTER_MODE_ANNOTATION: AUTOPILOT}}, spec=spec
+        )
     pool = cpu_pool(environment)
     annotations = {POOL_CPU_ANNOTATION: pool["cpu"], POOL_MEMORY_ANNOTATION: pool["memory"]}
-    return _flavor(CPU_FLAVOR, cpu_node(environment), annotations, spec={"nodeLabels": {}})
+    return _flavor(CPU_FLAVOR, cpu_node(environment), annotations, spec=spec)
 
 
-def _tpu_flavor(group: PoolGroup) -> dict[str, Any]:
-    labels = {
-        ACCELERATOR_LABEL: group.slice.accelerator,
-        TOPOLOGY_LABEL: group.slice.topology,
-        POOL_GROUP_LABEL: group.name,
-    }
+def _tpu_flavor(group: PoolGroup, *, autopilot: bool) -> dict[str, Any]:
+    labels = node_selector(group, autopilot=autopilot)
     # Kueue gives the pods what a flavor tolerates. Taints of a flavor it would hold against the pod template instead,
     # and manifests as Google and JobSet write them tolerate nothing.
     spec = {"nodeLabels": labels, "tolerations": [{**taint, "operator": "Equal"} for taint in taints_of(group)]}
@@ -141,7 +142,7 @@ def _provisioning_config(group: PoolGroup) -> dict[str, Any]:
         "managedResources": [TPU],
         "parameters": {
             "tpu-topology": group.slice.topology,
-            "maxRunDurationSeconds": str(group.max_run_seconds or _LONGEST_RUN_SECONDS),
+            "maxRunDurationSeconds": str(group.max_run_seconds or LONGEST_RUN_HOURS * 3600),
         },
         # Keeps the pods on the nodes that GKE creates for them. Kueue leaves it out where GKE does not report the name.
         "podSetUpdates": {

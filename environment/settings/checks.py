@@ -41,9 +41,33 @@ def conflicts(settings: Settings) -> Iterator[Problem]:
             message="'true' contradicts DELETION_PROTECTION 'true'; to destroy the environment with its data set "
             "DELETION_PROTECTION=false, to keep it set DESTROY_DATA=false",
         )
+    if settings.autopilot:
+        yield from _autopilot_conflicts(settings)
     yield from _exclusion_conflicts(settings.maintenance_exclusion_start, settings.maintenance_exclusion_end)
     if settings.build_repository:
         yield from _pipeline_conflicts(settings)
+
+
+def _autopilot_conflicts(settings: Settings) -> Iterator[Problem]:
+    """Settings of CPU nodes, of which Autopilot makes what pods need, and of a tool that wants node pools."""
+    if settings.cpu_zone:
+        yield Problem(
+            keys=("CPU_ZONE", "CLUSTER_MODE"),
+            message=f"'{settings.cpu_zone}' has no meaning with CLUSTER_MODE=autopilot, where GKE chooses the zones of "
+            "CPU nodes; leave it empty",
+        )
+    if settings.cpu_min_nodes > 1:
+        yield Problem(
+            keys=("CPU_MIN_NODES", "CLUSTER_MODE"),
+            message=f"'{settings.cpu_min_nodes}' has no meaning with CLUSTER_MODE=autopilot, where nodes exist while "
+            "pods need them; leave it empty",
+        )
+    if settings.xpk_compatibility:
+        yield Problem(
+            keys=("XPK_COMPATIBILITY", "CLUSTER_MODE"),
+            message="'true' is not possible with CLUSTER_MODE=autopilot: xpk expects the node pools of a Standard "
+            "cluster; set it to false",
+        )
 
 
 def _pipeline_conflicts(settings: Settings) -> Iterator[Problem]:

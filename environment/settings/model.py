@@ -46,6 +46,7 @@ class Settings:
     region: str = field(metadata=_key("us-east5", values.region))
     zone: str = field(metadata=_key("us-east5-b", values.zone))
     tensorboard_region: str = field(metadata=_key("us-central1", values.region))
+    cluster_mode: str = field(metadata=_key("standard", values.one_of("standard", "autopilot")))
     tpu_type: str = field(metadata=_key("v6e-16", lambda text: slice_for(text).tpu_type), compare=False)
     num_tpu_pools: int = field(metadata=_key("2", values.count(1, MOST_SLICES)), compare=False)
     namespace: str = field(metadata=_key("tpu-training", values.namespace), compare=False)
@@ -79,6 +80,11 @@ class Settings:
     build_repository: str = field(metadata=_optional(values.build_repository))
     build_branch: str = field(metadata=_key("main", values.branch))
     builder_image: str = field(metadata=_optional(values.pinned_image))
+
+    @property
+    def autopilot(self) -> bool:
+        """Whether GKE makes the nodes, so that there are no node pools of this environment."""
+        return self.cluster_mode == "autopilot"
 
     @property
     def zone_of_cpu_nodes(self) -> str:

@@ -93,9 +93,41 @@ def nodes_account_exists(change: Change) -> None:
 
     https://cloud.google.com/kubernetes-engine/docs/how-to/service-accounts
     """
-    email = str(value_at(change.values, "node_config.service_account") or "default")
+    own = "cluster_autoscaling.auto_provisioning_defaults" if is_autopilot(change.values) else "node_config"
+    email = str(value_at(change.values, f"{own}.service_account") or "default")
     exists = change.get(ACCOUNT, ACCOUNT_BY_EMAIL.format(project=change.project, email=email)) is not None
     require(exists or email == "default", f'Service account "{email}" does not exist.')
+
+
+def is_autopilot(cluster: Attributes | None) -> bool:
+    """Whether GKE makes the nodes of this cluster."""
+    return bool((cluster or {}).get("enable_autopilot"))
+
+
+# ConflictsWith enable_autopilot in google 6.50.0, services/container/resource_container_cluster.go, without those that
+# have a default, which the provider does not count.
+_NOT_ON_AUTOPILOT = (
+    *("addons_config.dns_cache_config", "addons_config.network_policy_config", "addons_config.stateful_ha_config"),
+    *("cluster_autoscaling.enabled", "cluster_autoscaling.resource_limits", "default_max_pods_per_node"),
+    *("enable_intranode_visibility", "network_policy", "node_pool", "remove_default_node_pool"),
+)
+
+
+def autopilot_decides(change: Change) -> None:
+    """The provider refuses arguments of what Autopilot decides, and GKE the defaults of node pools.
+
+    GKE's words: the provider's TestAccContainerCluster_withAutopilot_withNodePoolDefaults and _errorAutopilotLocation.
+    """
+    if not is_autopilot(change.values) or change.prior is not None:
+        return
+    for path in _NOT_ON_AUTOPILOT:
+        if value_at(change.values, path):
+            raise Refusal(f'Conflicting configuration arguments: "{path}": conflicts with enable_autopilot')
+    pool_defaults = value_at(change.values, "node_pool_defaults.node_config_defaults")
+    not_allowed = "Setting node_pool_defaults.node_config_defaults is not allowed on GKE Autopilot clusters."
+    require(not pool_defaults, not_allowed)
+    region = re.fullmatch("[a-z]+-[a-z]+[0-9]+", str(change.values.get("location")))
+    require(region, "Autopilot clusters must be regional clusters.")
 
 
 def workload_pool_is_the_projects(change: Change) -> None:
@@ -190,6 +222,15 @@ def dns_endpoint(name: str, region: str) -> str:
     return f"gke-{hashlib.sha256(name.encode()).hexdigest()[:40]}.{region}.gke.goog"
 
 
+# https://cloud.google.com/kubernetes-engine/docs/resources/autopilot-standard-feature-comparison
+_AUTOPILOT_VALUES: Attributes = {
+    "datapath_provider": "ADVANCED_DATAPATH",
+    "default_max_pods_per_node": 32,
+    "enable_intranode_visibility": True,
+    "cluster_autoscaling": [{"enabled": True, "autoscaling_profile": "OPTIMIZE_UTILIZATION"}],
+}
+
+
 def cluster_values(change: Change) -> Attributes:
     """The server's part of a cluster."""
     policy = block_at(change.values, "ip_allocation_policy")
@@ -212,6 +253,7 @@ def cluster_values(change: Change) -> Attributes:
         "label_fingerprint": hashlib.sha256(change.name.encode()).hexdigest()[:8],
         "ip_allocation_policy": [{"cluster_ipv4_cidr_block": pods, "services_ipv4_cidr_block": services}],
         "control_plane_endpoints_config": [{"dns_endpoint_config": [{"endpoint": dns_endpoint(change.name, region)}]}],
+        **(_AUTOPILOT_VALUES if is_autopilot(change.values) else {}),
     }
 
 
@@ -231,6 +273,7 @@ RESOURCE_TYPES = (
             secondary_ranges_exist,
             control_plane_range_is_free,
             workload_pool_is_the_projects,
+            autopilot_decides,
             first_pool_has_nodes,
             components_are_known,
             exclusions_are_possible,

@@ -8,6 +8,7 @@ from rehearsal.google.errors import not_found, require
 from rehearsal.google.gke import (
     POOL,
     VERSION,
+    is_autopilot,
     name_is_valid,
     nodes_account_exists,
     zones_are_in_the_region,
@@ -29,7 +30,9 @@ _PERSISTENT_ONLY = ("n1-", "e2-", "f1-", "g1-", "n2-", "n2d-", "t2d-", "c2-", "c
 def cluster_exists(change: Change) -> None:
     """https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools/create"""
     name = cluster_of(change.name)
-    require(change.get(CLUSTER, name) is not None, f"Not found: {name}.", not_found)
+    cluster = change.get(CLUSTER, name)
+    require(cluster is not None, f"Not found: {name}.", not_found)
+    require(not is_autopilot(cluster), "Autopilot node pools cannot be accessed or modified.")
 
 
 def identity_needs_the_cluster(change: Change) -> None:

@@ -15,7 +15,7 @@ import yaml
 
 from rehearsal import started_processes
 from rehearsal.cloud import Attributes
-from rehearsal.kubernetes import charts, controllers, kueue_configuration, server, webhooks
+from rehearsal.kubernetes import charts, controllers, kueue_configuration, server, warden, webhooks
 from rehearsal.kubernetes.api import Api, merge
 from rehearsal.kubernetes.charts import Chart
 from rehearsal.kubernetes.cluster_access import SECRET, Authorized
@@ -206,6 +206,9 @@ def _not_ready(api: Api, chart: Chart, values: dict[str, Any]) -> str:
     selector: Any = values
     for part in chart.pods_on:
         selector = selector.get(part) or {} if isinstance(selector, dict) else {}
+    if warden.is_watched(api):
+        refused = [words for _, words in warden.violations({"nodeSelector": selector})]
+        return f"context deadline exceeded: no pods of {chart.name}: {refused[0]}" if refused else ""
     fitting = [
         node for node in nodes(api.cloud, api.cluster) if not node.taints and selector.items() <= node.labels.items()
     ]

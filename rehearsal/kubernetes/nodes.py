@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from rehearsal.cloud import Cloud
-from rehearsal.google.tpu import SHAPES, topology_of
+from rehearsal.google.tpu import SHAPES, Shape, topology_of
 from rehearsal.terraform.values import block_at, value_at
 
 POOL = "google_container_node_pool"
@@ -15,6 +16,7 @@ POOL = "google_container_node_pool"
 ACCELERATOR_LABEL = "cloud.google.com/gke-tpu-accelerator"
 TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-topology"
 POOL_LABEL = "cloud.google.com/gke-nodepool"
+ZONE_LABEL = "topology.kubernetes.io/zone"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,3 +85,34 @@ def nodes(cloud: Cloud, cluster: str) -> list[Nodes]:
             )
         )
     return pools
+
+
+def autopilot_nodes(labels: dict[str, str], count: int, chips: int, numbers: Iterator[int]) -> list[Nodes]:
+    """The nodes that Autopilot makes for `count` pods of `chips` chips each that select these labels: with chips a node
+    pool a slice. `numbers` numbers the pools. Empty where there are no such machines.
+    """
+    accelerator, topology = labels.get(ACCELERATOR_LABEL, ""), labels.get(TOPOLOGY_LABEL, "")
+    machine, hosts, pools = "general", count, 1
+    if chips:
+        machine = next((name for name, shape in SHAPES.items() if _carries(shape, accelerator, topology, chips)), "")
+        if not machine:
+            return []
+        hosts = SHAPES[machine].hosts(topology)
+        pools = -(-count // hosts)
+    return [
+        Nodes(
+            pool=f"nap-{machine}-{next(numbers)}",
+            count=hosts,
+            zone=labels.get(ZONE_LABEL, "any zone"),
+            machine_type=machine,
+            chips=chips,
+            labels=labels,
+            taints=["google.com/tpu"] if chips else [],
+        )
+        for _ in range(pools)
+    ]
+
+
+def _carries(shape: Shape, accelerator: str, topology: str, chips: int) -> bool:
+    fits = topology == shape.single_host or shape.allows(topology)
+    return fits and (shape.accelerator, shape.chips_per_host) == (accelerator, chips)

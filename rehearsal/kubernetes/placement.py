@@ -1,14 +1,20 @@
-"""On which nodes the pods of admitted jobs run: in the order of admission, each pod with chips on a host of its own."""
+"""On which nodes the pods of admitted jobs run: in the order of admission, each pod with chips on a host of its own.
+
+An Autopilot cluster has the nodes that these pods ask for, and no others.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rehearsal.kubernetes.nodes import Nodes, nodes
+from rehearsal.kubernetes import warden
+from rehearsal.kubernetes.nodes import Nodes, autopilot_nodes, nodes
 from rehearsal.kubernetes.objects import Object, Objects
 from vocabulary.keys import TPU
+from vocabulary.quantity import parse
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +38,7 @@ def placements(api: Objects) -> Iterator[Placement]:
         item["metadata"]["name"]: item.get("spec", {}) for item in api.everything() if item["kind"] == "ResourceFlavor"
     }
     taken: Counter[str] = Counter()
-    pools = nodes(api.cloud, api.cluster)
+    pools, autopilot, numbers = nodes(api.cloud, api.cluster), warden.is_watched(api), itertools.count(1)
     for workload in [item for item in api.everything() if item["kind"] == "Workload" and not is_finished(item)]:
         for assignment in workload.get("status", {}).get("admission", {}).get("podSetAssignments", []):
             given = [flavors.get(name, {}) for name in assignment["flavors"].values()]
@@ -40,6 +46,9 @@ def placements(api: Objects) -> Iterator[Placement]:
             tolerated = {taint["key"] for flavor in given for taint in flavor.get("tolerations", [])}
             tolerated |= {TPU} & assignment["flavors"].keys()
             left, hosts = int(assignment["count"]), []
+            if autopilot:
+                chips = int(parse(str(assignment.get("resourceUsage", {}).get(TPU, 0)))) // max(1, left)
+                pools = autopilot_nodes(labels, left, chips, numbers)
             for node in pools:
                 number = min(left, node.count - taken[node.pool])
                 if number > 0 and labels.items() <= node.labels.items() and tolerated.issuperset(node.taints):

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from rehearsal.kubernetes import kuberay
+from rehearsal.kubernetes import kuberay, warden
 from rehearsal.kubernetes.batch_pods import STARTED, pods_of_batch_job
 from rehearsal.kubernetes.nodes import node_name
 from rehearsal.kubernetes.objects import Object, Objects
@@ -42,7 +42,7 @@ NodeNames = dict[str, list[str]]  # of a job, by pod set
 
 def pods_of_jobs(api: Objects, namespace: str = "") -> list[Object]:
     """The pods of every job that is not suspended, in one namespace or in all."""
-    nodes = _nodes_by_job(api)
+    nodes, autopilot = _nodes_by_job(api), warden.is_watched(api)
     pods: list[Object] = []
     for job in api.everything():
         if job["kind"] not in _PODS or (namespace and job["metadata"].get("namespace") != namespace):
@@ -51,7 +51,8 @@ def pods_of_jobs(api: Objects, namespace: str = "") -> list[Object]:
             continue
         owner = kuberay.owner_of(job)
         queued = ("RayJob", owner) if owner else (job["kind"], job["metadata"]["name"])
-        pods += _PODS[job["kind"]](job, nodes.get((job["metadata"]["namespace"], *queued), {}), end_of(job))
+        made = _PODS[job["kind"]](job, nodes.get((job["metadata"]["namespace"], *queued), {}), end_of(job))
+        pods += [pod for pod in made if not (autopilot and any(warden.violations(pod["spec"])))]
     return pods
 
 

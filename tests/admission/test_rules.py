@@ -11,14 +11,25 @@ from admission.all_rules import RULES
 from admission.kueue.workload_reader import read
 from admission.rule import Rule
 from admission.workload import Workload
-from tests.admission_cases import CASES, Object, RuleCase, codes_of, fleet, manifest_of, pod_of, queue_of, rule_cases
+from tests.admission_cases import (
+    CASES,
+    Object,
+    RuleCase,
+    autopilot_fleet,
+    codes_of,
+    fleet,
+    manifest_of,
+    pod_of,
+    queue_of,
+    rule_cases,
+)
 from tests.generate.admission_rules_table import PAGE, page
 
 NAMES = sorted(path.stem for path in CASES.glob("*.yaml"))
 
 
 def _explained(case: RuleCase) -> Explanation:
-    return explain(fleet(), case.manifest())
+    return explain(autopilot_fleet() if case.autopilot else fleet(), case.manifest())
 
 
 @pytest.mark.parametrize("case", rule_cases(), ids=str)
@@ -43,7 +54,7 @@ def _broken() -> tuple[tuple[Workload, frozenset[str]], ...]:
 
 
 def _codes(workload: Workload) -> frozenset[str]:
-    return frozenset(reason.code for reason in all_rules.refusals(workload))
+    return frozenset(reason.code for reason in all_rules.refusals(workload, autopilot=True))
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.code}-{rule.source}")

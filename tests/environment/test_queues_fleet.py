@@ -333,7 +333,7 @@ def test_weights_are_written_as_the_api_server_writes_them(thousandths: int) -> 
     assert text.endswith("m") == bool(thousandths % 1000)
 
 
-@pytest.mark.parametrize("name", FLEET_CASES)
+@pytest.mark.parametrize("name", [name for name in FLEET_CASES if not case(name).settings.autopilot])
 def test_cpu_work_never_takes_a_tpu_node(name: str) -> None:
     """What no node of the CPU pool can hold never starts, and what is beyond the pool waits, on hosts of any size."""
     fleet = case(name)

@@ -16,9 +16,8 @@ from rehearsal.google.network import CLUSTER
 from rehearsal.kubernetes.api import Api
 from rehearsal.world import World
 from tests.change_cases import Described
-from tests.rehearsal.deployed import submit, workloads
+from tests.rehearsal.deployed import stacks_in, submit, workloads
 from tests.rehearsal.saved import restore, save
-from tests.synthesis import STACKS
 
 _ACTIONS = {"create": "create", "update": "update", "replace": "replace", "delete": "destroy"}
 
@@ -57,11 +56,15 @@ class Deployed:
             self.synthesized[described.key] = described.synthesize(self.folder / f"output-{len(self.synthesized)}")
         return self.synthesized[described.key]
 
+    def stacks(self, described: Described) -> list[str]:
+        """In the order of their deployment."""
+        return stacks_in(self.output(described))
+
     def begin(self, described: Described) -> None:
         """The environment is deployed, nothing else is, and every team has jobs on every slice that it may use."""
         if described.key in self.kept:
             restore(self.world.cloud, self.kept[described.key])
-            self.applied = {stack: self._json(described, stack) for stack in STACKS}
+            self.applied = {stack: self._json(described, stack) for stack in self.stacks(described)}
             return
         restore(self.world.cloud, self._empty)
         self.applied = {}
@@ -76,7 +79,7 @@ class Deployed:
         """
         done: dict[str, Mapping[str, str]] = {}
         try:
-            for stack in STACKS:
+            for stack in self.stacks(described):
                 text = self._json(described, stack)
                 if self.applied.pop(stack, None) != text and (actions := self.plan(described, stack)):
                     self.terraform(stack, "apply", "-json", "planned")

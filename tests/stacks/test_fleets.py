@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 import environment
-from tests.synthesis import CASES, HERE, STACKS, Synthesis, synthesize, texts
+from stacks.app import NODE_POOLS
+from tests.synthesis import CASES, HERE, STACKS, Synthesis, stacks_of, synthesize, texts
 
+WITH_NODE_POOLS = [case for case in CASES if NODE_POOLS in stacks_of(case)]
 CHANGES = ("create", "delete", "deletecollection", "patch", "update")
 
 # A group of every capacity mode.
@@ -46,7 +48,7 @@ def hosts(pool: dict[str, Any]) -> int:
     return int(pool["node_count"] if "node_count" in pool else pool["autoscaling"]["max_node_count"])
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", WITH_NODE_POOLS)
 def test_a_slice_is_one_node_pool_of_all_its_hosts_or_none_in_one_zone(case: str, synthesis: Synthesis) -> None:
     pools = synthesis.resources(case, "tpu-node-pools", "google_container_node_pool")
     groups = {pool: group for group in synthesis.environment(case).groups for pool in group.node_pools}
@@ -59,7 +61,7 @@ def test_a_slice_is_one_node_pool_of_all_its_hosts_or_none_in_one_zone(case: str
         assert not {"total_min_node_count", "total_max_node_count"} & set(pool.get("autoscaling", {}))
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", WITH_NODE_POOLS)
 def test_a_topology_is_placed_if_and_only_if_a_slice_has_several_hosts(case: str, synthesis: Synthesis) -> None:
     for pool in synthesis.resources(case, "tpu-node-pools", "google_container_node_pool").values():
         placement = pool.get("placement_policy")
