@@ -18,6 +18,7 @@ import yaml
 import environment
 from environment import Environment
 from tests.synthesis import HERE, synthesize
+from tests.yaml_files import documents
 
 CHANGES = HERE / "changes"
 NAMES = sorted(path.stem for path in CHANGES.glob("*.yaml"))
@@ -109,7 +110,7 @@ class Change:
 @cache
 def change(name: str) -> Change:
     """The change in tests/changes/NAME.yaml. `after` gives only what differs from `before`, key by key."""
-    read = yaml.safe_load((CHANGES / f"{name}.yaml").read_text(encoding="utf-8"))
+    (read,) = documents(CHANGES / f"{name}.yaml")
     unknown = read.keys() - {"before", "after", "plan", "refused"}
     assert not unknown, f"{name}: {unknown}"
     before, after = read.get("before") or {}, read["after"]

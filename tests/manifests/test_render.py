@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,6 +40,7 @@ from manifests.written_files import write_files
 from tests.crd_schemas import errors_of
 from tests.recipe_folders import recipes_with
 from tests.synthesis import CASES, HERE, Synthesis
+from tests.yaml_files import documents_in
 from tpuenv.jobs.check import answers
 from tpuenv.jobs.manifests import Document
 from vocabulary.keys import JOBSET_LABEL
@@ -89,7 +89,7 @@ def suiting(environment_: Environment, recipe: Recipe, team: Team) -> Iterator[s
 
 
 def objects(texts: dict[str, str]) -> list[dict[str, Any]]:
-    return [item for text in texts.values() for item in yaml.safe_load_all(text)]
+    return [item for text in texts.values() for item in documents_in(text)]
 
 
 def documents_of(run: Run) -> list[Document]:
@@ -106,7 +106,7 @@ def new_recipe(folder: Path, parameters: str, manifest: str = "a: 1\n") -> Recip
 def test_a_name_that_yaml_reads_as_something_else_stays_a_name(namespace: str) -> None:
     loaded = environment.load(HERE / "cases" / "default.env", {"NAMESPACE": namespace})
     for path, text in render(loaded).items():
-        for document in yaml.safe_load_all(text) if not path.endswith(KUSTOMIZE_FILES) else ():
+        for document in documents_in(text) if not path.endswith(KUSTOMIZE_FILES) else ():
             assert document["metadata"]["namespace"] == namespace
 
 
@@ -129,8 +129,8 @@ def test_every_recipe_is_a_kustomize_base_for_every_team_and_group_that_it_may_u
     assert {path.parent for path in written} == {*bases}
     for folder, recipe in bases.items():
         files = {path.name: text for path, text in written.items() if path.parent == folder}
-        kustomization = yaml.safe_load(files.pop(KUSTOMIZATION))
-        references = yaml.safe_load(files.pop(NAME_REFERENCES, "{}"))
+        (kustomization,) = documents_in(files.pop(KUSTOMIZATION))
+        (references,) = documents_in(files.pop(NAME_REFERENCES, "{}"))
         made = objects(files)
         assert kustomization == {
             "apiVersion": "kustomize.config.k8s.io/v1beta1",
@@ -357,7 +357,7 @@ def test_an_overlay_that_renames_a_run_renames_what_its_service_selects(tmp_path
     overlay = tmp_path / "overlay"
     overlay.mkdir()
     (overlay / KUSTOMIZATION).write_text("resources: [../bases/tpu-training/tpu/serve]\nnameSuffix: -two\n")
-    made = [*yaml.safe_load_all(subprocess.check_output([kubectl, "kustomize", str(overlay)], text=True))]
+    made = documents_in(subprocess.check_output([kubectl, "kustomize", str(overlay)], text=True))
     assert {item["metadata"]["name"] for item in made} == {"serve-two", "serve-http-two"}
     assert [item["spec"]["selector"] for item in made if item["kind"] == "Service"] == [{JOBSET_LABEL: "serve-two"}]
 

@@ -8,8 +8,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from environment import Environment
 from environment.services import SERVICES
 from rehearsal.cloudbuild.resources import connect
@@ -19,6 +17,7 @@ from rehearsal.world import Project, World
 from tests.rehearsal.fake import CACHE, FakeCloud
 from tests.reused_synthesis.copy_synthesis import FOLDER as REUSED
 from tests.synthesis import HERE, read_stack
+from tests.yaml_files import documents
 
 Going = Callable[[str], None]
 
@@ -116,7 +115,8 @@ def submit(api: Api, output: Path) -> None:
 
 def of_any_name(path: Path) -> dict[str, Any]:
     """The object of a manifest, to be created any number of times: the API server completes its name."""
-    manifest: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    manifest: dict[str, Any]
+    (manifest,) = documents(path)
     manifest["metadata"]["generateName"] = f"{manifest['metadata'].pop('name')}-"
     return manifest
 
