@@ -11,10 +11,12 @@ from importlinter.cli import lint_imports
 
 from environment.project import ROOT
 
+# What is installed is in folders whose names begin with a dot.
 PACKAGES = sorted(
     path.parent
-    for path in ROOT.glob("*/**/__init__.py")
-    if not {".venv", ".venv-workloads", "cdktf.out", "tests"} & set(path.relative_to(ROOT).parts)
+    for folder in ROOT.iterdir()
+    if not folder.name.startswith(".") and folder.name not in ("cdktf.out", "tests")
+    for path in folder.rglob("__init__.py")
 )
 
 
