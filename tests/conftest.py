@@ -38,13 +38,18 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # The files that take longest, in seconds of CPU time: with --dist loadfile --no-loadscope-reorder they start first, so
 # that no core waits for one at the end.
 _LONGEST = {
-    "test_changes.py": 130,
-    "test_apply_world.py": 120,
-    "test_failures.py": 100,
-    "test_plan_tests.py": 60,
-    "test_failures_pipeline.py": 60,
-    "test_show.py": 60,
-    "test_interrupted.py": 35,
+    "test_changes.py": 120,
+    "test_plan_tests.py": 90,
+    "test_apply_world.py": 75,
+    "test_show.py": 70,
+    "test_failures.py": 65,
+    "test_pipeline_killed.py": 60,
+    "test_failures_pipeline.py": 50,
+    "test_interrupted.py": 40,
+    "test_removals.py": 30,
+    "test_protection.py": 25,
+    "test_fleets.py": 25,
+    "test_bindings.py": 20,
 }
 
 
