@@ -23,9 +23,9 @@ from rehearsal.kubernetes.controllers import explain
 from rehearsal.kubernetes.nodes import Nodes, nodes
 from rehearsal.kubernetes.placement import placements
 from rehearsal.kubernetes.pulls import refused
-from rehearsal.kubernetes.resources import ALL
+from rehearsal.kubernetes.resources import ALL, POD
 from rehearsal.world import World
-from vocabulary.keys import TPU
+from vocabulary.keys import JOB_LABEL, JOBSET_LABEL, RAY_CLUSTER_LABEL, TPU
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +43,14 @@ class Submitted:
     not_started: tuple[str, ...] = ()
     chips: int = 0
     created: tuple[dict[str, Any], ...] = ()  # the object, as the API server returned it
+
+
+# What a controller writes to the status of a job whose program has ended well.
+_SUCCEEDED: dict[str, dict[str, Any]] = {
+    "Job": {"conditions": [{"type": "Complete", "status": "True"}]},
+    "JobSet": {"conditions": [{"type": "Completed", "status": "True"}]},
+    "RayJob": {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"},
+}
 
 
 class _NotCreated(Exception):
@@ -101,6 +109,34 @@ def submit(world: World, cluster: str, body: object) -> Submitted:
         chips=chips,
         created=(created,),
     )
+
+
+def end(world: World, cluster: str, objects: Iterable[dict[str, Any]]) -> int:
+    """Ends the jobs that `submit` created as their programs would; on how many hosts of slices their pods remain.
+
+    A RayCluster goes on until it is deleted, and does not count.
+    """
+    api = Api(world.cloud, cluster)
+    names = set()
+    for body in objects:
+        if body["kind"] in _SUCCEEDED:
+            namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
+            resource = api.resource(body["apiVersion"], body["kind"])
+            api.patch(resource, namespace, name, {"status": _SUCCEEDED[body["kind"]]})
+            names.add((namespace, name))
+    return sum((pod["metadata"]["namespace"], _job_of(pod)) in names for pod in api.all(POD) if _holds_chips(pod))
+
+
+def _job_of(pod: dict[str, Any]) -> str:
+    """The name of its JobSet, Job or RayJob, whose RayCluster has that name and a random end."""
+    labels = pod["metadata"].get("labels") or {}
+    of_ray = str(labels.get(RAY_CLUSTER_LABEL, "")).rpartition("-")[0]
+    return str(labels.get(JOBSET_LABEL) or labels.get(JOB_LABEL) or of_ray)
+
+
+def _holds_chips(pod: dict[str, Any]) -> bool:
+    limits = [item.get("resources", {}).get("limits", {}) for item in pod["spec"]["containers"]]
+    return pod["status"]["phase"] == "Running" and any(TPU in limit for limit in limits)
 
 
 def delete(world: World, cluster: str, objects: Iterable[dict[str, Any]]) -> None:

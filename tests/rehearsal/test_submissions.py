@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+import rehearsal.jobs
 from environment import Environment
 from manifests.recipes import FOLDER, all_recipes
 from manifests.render import render
@@ -173,3 +174,25 @@ def test_a_manifest_that_cannot_be_admitted_fails_with_the_words_of_check(
     assert one.startswith("tpu-training: serve on 1 slice of pool group tpu")
     assert two.startswith("tpu-training: serve on 2 slices of pool group tpu")
     assert words in one and words in two
+
+
+def test_the_slices_of_a_ray_job_are_free_when_it_ends_and_the_next_recipe_gets_them(
+    deployed: FakeCloud, synthesis: Synthesis, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ray_job = (FOLDER / "ray-jax" / "rayjob.yaml").read_text(encoding="utf-8").replace("${MAX_RESTARTS}", "0")
+    parts = submitted(deployed, synthesis.environment("default"), server=ray_job)
+    assert parts.problems == []
+    printed = flat(capsys.readouterr().out)
+    hosts = "node pool tpu-0 in us-east5-b (hosts 0 to 3, 4 chips each)"
+    assert "serve on 1 slice of pool group tpu tpu-training: admitted: head, 1 pod, on node pool cpu" in printed
+    assert f"admitted: slice, 4 pods, on {hosts} admitted: submitter, 1 pod, on node pool cpu" in printed
+
+
+def test_pods_that_stay_on_a_slice_after_the_end_of_their_job_are_a_problem(
+    deployed: FakeCloud, synthesis: Synthesis, job: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(rehearsal.jobs._SUCCEEDED, "JobSet", {})
+    parts = submitted(deployed, synthesis.environment("default"), server=job)
+    assert parts.problems[0] == (
+        "hello-tpu on 1 slice of pool group tpu: after the end of its jobs their pods still hold 4 hosts of slices"
+    )

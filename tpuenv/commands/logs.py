@@ -25,7 +25,7 @@ terminal would obey are written as escapes.
 @options.value("--team", "TEAM", "only look at the jobs of this team")
 @options.value("--slice", "N", "the slice, from 0 (default: 0)", type=click.IntRange(min=0), default=0)
 @options.value("--host", "N", "the host of the slice, from 0 (default: 0)", type=click.IntRange(min=0), default=0)
-@options.value("--part", "NAME", "another part of the job than that with the TPUs, such as tensorboard, or head of a RayJob")
+@options.value("--part", "NAME", "another part of the job than that with the TPUs, such as tensorboard, or Ray's head")
 @options.flag("--follow", "wait until the job runs, and go on until it ends")
 def logs(*, job: str, team: str | None, slice: int, host: int, part: str | None, follow: bool) -> int:
     """Prints the log of one host of a job. Ctrl-C ends it; the job goes on."""

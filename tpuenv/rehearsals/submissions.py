@@ -46,19 +46,24 @@ def submit_recipes(parts: Parts, cluster: str, recipes: Sequence[Recipe] | None 
     """Submits recipe by recipe and group by group, and prints what becomes of it; what fails is a problem.
 
     On one slice for every team, as synthesis rendered it; then, for the team that can have the most, on all those.
-    The jobs of one round are deleted before the next, so that no recipe waits for another. Those of the last stay,
-    because destroying an environment while jobs run is part of a rehearsal; returns the objects that stay.
+    The jobs of one round end and are deleted before the next, so that no recipe waits for another; whose pods hold a
+    slice after the end is a problem. Those of the last stay, because destroying an environment while jobs run is part
+    of a rehearsal; returns the objects that stay.
     """
-    from rehearsal.jobs import delete
+    from rehearsal.jobs import delete, end
 
     created: list[dict[str, Any]] = []
+    before = ""
     for round_ in _rounds(parts.environment, all_recipes() if recipes is None else recipes):
         parts.say(f"  {round_.title}")
         if round_.unsuited:
             parts.say(f"    not submitted: {round_.unsuited}")
             continue
+        if left := end(parts.world, cluster, created):
+            parts.wrong(f"{before}: after the end of its jobs their pods still hold {counted(left, 'host')} of slices")
         delete(parts.world, cluster, created)
         created.clear()
+        before = round_.title
         verdicts: dict[str, list[str]] = {}
         for team, owned in round_.teams.items():
             verdict = _submit(parts, cluster, round_, team, owned, created)
