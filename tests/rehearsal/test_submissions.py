@@ -157,7 +157,10 @@ def test_of_a_fleet_every_team_and_group_has_its_turn(fleet: FakeCloud, synthesi
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (("${TOPOLOGY}", "8x8"), "never: selects cloud.google.com/gke-tpu-topology: 8x8; use 4x4"),
+        (
+            ("${NODE_SELECTOR}", "cloud.google.com/gke-tpu-topology: 8x8"),
+            "never: selects cloud.google.com/gke-tpu-topology: 8x8; use 4x4",
+        ),
         (("replicas: ${SLICES}", "replicas: 9"), "never: "),
         (("replicas: ${SLICES}", "replcas: 1"), "refused: "),
         (("kind: JobSet", "kind: JobSt"), 'refused: no matches for kind "JobSt" in version'),

@@ -145,7 +145,9 @@ class Job:
 
     @property
     def failure(self) -> Object:
-        """The condition of a job that has failed."""
+        """The condition of a job that has failed; of a RayJob its status, which has a reason and a message too."""
+        if self.kind == "RayJob" and ray.success(self.body) is False:
+            return status_of(self.body)
         return condition_of(self.body, "Failed") or condition_of(self.workload, "Finished")
 
     @property

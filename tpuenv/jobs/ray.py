@@ -35,9 +35,9 @@ def runs(ray_job: Object) -> bool:
 
 
 def end_message(ray_job: Object) -> str:
-    """Why it failed: "AppFailed: ..."; "" where KubeRay says nothing."""
+    """Why it failed, in KubeRay's words; "" where it says nothing."""
     status = status_of(ray_job)
-    said = ": ".join(str(status[key]) for key in ("reason", "message") if status.get(key))
+    said = str(status.get("message") or status.get("reason") or "")
     if status.get("jobDeploymentStatus") == _INVALID:
         return f"{said}; it keeps its slices until `tpuenv cancel` deletes it"
     return said or ("it was stopped in Ray" if status.get("jobStatus") == "STOPPED" else "")

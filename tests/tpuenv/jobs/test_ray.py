@@ -17,6 +17,7 @@ from tpuenv.jobs.pod import Pod
 from tpuenv.jobs.read_jobs import read_job
 from tpuenv.kubernetes.client import Cluster
 from tpuenv.main import main
+from vocabulary.keys import TOPOLOGY_LABEL
 
 TEAM = "tpu-training"
 Capture = pytest.CaptureFixture[str]
@@ -67,8 +68,8 @@ def test_submit_follows_the_log_of_the_program_until_the_ray_job_succeeds(ground
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        (("Failed", "FAILED", "AppFailed", "exit code 1"), "failed: AppFailed: exit code 1"),
-        (("Failed", "", "DeadlineExceeded", "too long"), "failed: DeadlineExceeded: too long"),
+        (("Failed", "FAILED", "AppFailed", "exit code 1"), "failed: exit code 1"),
+        (("Failed", "", "DeadlineExceeded", ""), "failed: DeadlineExceeded"),
         (("Complete", "STOPPED", "", ""), "failed: it was stopped in Ray"),
         (("ValidationFailed", "", "ValidationFailed", "no"), "it keeps its slices until `tpuenv cancel` deletes it"),
     ],
@@ -135,6 +136,35 @@ def test_a_host_of_a_ray_job_that_is_stuck_is_explained(ground: Ground, capsys: 
     printed = capsys.readouterr().out
     assert "starting (3 of 4 hosts run)" in printed
     assert "image x cannot be pulled on slice 0, host 2: the registry has no such image" in printed
+
+
+def test_why_says_what_failed_in_a_ray_job(ground: Ground, capsys: Capture) -> None:
+    ground.api.create(ray("ray-jax"))
+    end(ground, "Failed", "FAILED", reason="AppFailed", message="exit code 1")
+    assert main(["why", "train"]) == 0
+    printed = capsys.readouterr().out
+    assert "failed: submitter ended with exit code 1, and its program failed in Ray" in printed
+    assert "RayJob: AppFailed: exit code 1" in printed
+
+
+def test_why_says_what_the_addon_refused(ground: Ground, capsys: Capture) -> None:
+    ray_job = ray("ray-jax")
+    ray_job["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]["template"]["spec"]["nodeSelector"].pop(TOPOLOGY_LABEL)
+    ground.api.create(ray_job)
+    refused = ground.api.get(ground.api.resource("ray.io/v1", "RayJob"), TEAM, "train")["status"]["message"]
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "a", "namespace": TEAM},
+        "type": "Warning",
+        "reason": "FailedToCreateRayCluster",
+        "message": f"Failed to create RayCluster: {refused}",
+        "involvedObject": {"kind": "RayJob", "name": "train"},
+    }
+    ground.api.create(event)
+    assert main(["why", "train"]) == 0
+    printed = capsys.readouterr().out
+    assert "refuses them (TPU topology not specified); correct what it names" in printed
 
 
 @pytest.mark.parametrize(

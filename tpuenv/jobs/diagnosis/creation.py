@@ -2,7 +2,7 @@
 
 Texts: Kubernetes 1.34: pkg/controller/controller_utils.go (FailedCreate), plugin/pkg/admission/serviceaccount,
 apiserver/pkg/admission/plugin (resourcequota, webhook, policy), pod-security-admission; JobSet 0.12.0:
-pkg/constants, pkg/webhooks/pod_webhook.go.
+pkg/constants, pkg/webhooks/pod_webhook.go; KubeRay 1.7.0: controllers/ray/utils/constant.go.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from collections.abc import Iterator
 from tpuenv.jobs.diagnosis.cause import Cause, Pattern, event_words
 from tpuenv.jobs.diagnosis.snapshot import Snapshot
 
-_REASONS = ("FailedCreate", "JobCreationFailed", "HeadlessServiceCreationFailed", "PVCCreationFailed")
+_REASONS = (
+    *("FailedCreate", "JobCreationFailed", "HeadlessServiceCreationFailed", "PVCCreationFailed"),
+    *("FailedToCreateRayCluster", "FailedToCreateHeadPod", "FailedToCreateWorkerPod", "FailedToCreateRayJobSubmitter"),
+)
 
 # Of the other pods of a slice until the first has a node: with exclusive placement every start begins so.
 _ON_ITS_WAY = ("follower pod node selector", "leader pod not yet scheduled", "this is an expected, transient error")

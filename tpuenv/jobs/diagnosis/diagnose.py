@@ -15,7 +15,7 @@ from tpuenv.jobs.pod import Pod
 from tpuenv.kubernetes.objects import Object
 from vocabulary.printable import counted
 
-# JobSet 0.12.0, pkg/constants; batch Jobs: pkg/controller/job/job_controller.go
+# JobSet 0.12.0, pkg/constants; batch Jobs: pkg/controller/job/job_controller.go; KubeRay 1.7.0: rayjob_types.go
 _ENDS = {
     "ReachedMaxRestarts": "it has used up its restarts",
     "FailedJobs": "its failure policy allows no restart",
@@ -23,6 +23,9 @@ _ENDS = {
     "BackoffLimitExceeded": "its pods failed more often than backoffLimit allows",
     "DeadlineExceeded": "it ran longer than activeDeadlineSeconds allows",
     "PodFailurePolicy": "its pod failure policy ends it for this failure",
+    "AppFailed": "its program failed in Ray",
+    "SubmissionFailed": "its program could not be submitted to Ray",
+    "JobStatusCheckTimeoutExceeded": "Ray's head did not answer KubeRay any more",
 }
 _TOO_LONG = "raise activeDeadlineSeconds, and submit it again"
 
