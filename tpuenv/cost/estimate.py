@@ -16,7 +16,8 @@ _TPUS = {machine.name: machine for machine in MACHINE_TYPES}
 
 def machines(nodes: Nodes, prices: Prices) -> Cost:
     """The nodes without their boot disks."""
-    return _for(nodes, _machine(nodes, prices))
+    premium = _unknown(1, "nodes of Autopilot (premium and boot disks)") if nodes.autopilot else Amount()
+    return _for(nodes, _machine(nodes, prices) + premium)
 
 
 def boot_disks(nodes: Nodes, prices: Prices) -> Cost:

@@ -17,7 +17,8 @@ from environment.tpu import UnknownTpuType, tpu_vm_slice
 class Nodes:
     """Equal nodes: `idle` of them exist while no job runs, `busy` when jobs use all that there may be.
 
-    The boot disks of TPU VMs are not counted: nothing here chooses them.
+    The boot disks of TPU VMs are not counted: nothing here chooses them. `autopilot`: GKE makes the nodes with their
+    boot disks, and adds a premium.
     """
 
     machine_type: str
@@ -27,6 +28,7 @@ class Nodes:
     disk_gib: int = 0
     idle: int
     busy: int
+    autopilot: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,14 +45,16 @@ def of_group(environment: Environment, group: PoolGroup, slices: int) -> Nodes:
     hosts = slices * group.slice.hosts
     # Queued provisioning is billed as flex-start: both are the Dynamic Workload Scheduler's.
     capacity = CapacityMode.FLEX_START if group.capacity is CapacityMode.QUEUED else group.capacity
+    autopilot = environment.settings.autopilot
     return Nodes(
         machine_type=group.slice.machine_type.name,
         capacity=capacity.value,
         region=environment.settings.region,
-        disk_type=group.slice.machine_type.boot_disk,
-        disk_gib=BOOT_DISK_GB,
-        idle=0 if group.autoscaled else hosts,
+        disk_type="" if autopilot else group.slice.machine_type.boot_disk,
+        disk_gib=0 if autopilot else BOOT_DISK_GB,
+        idle=0 if group.autoscaled or autopilot else hosts,
         busy=hosts,
+        autopilot=autopilot,
     )
 
 
@@ -66,8 +70,11 @@ def of_tpu_vm(vm: TpuVm) -> Nodes:
     )
 
 
-def cpu_pool(environment: Environment) -> Nodes:
+def cpu_nodes(environment: Environment) -> Nodes:
+    """The CPU pool; with Autopilot, where pods are paid by their requests, one thing without a price."""
     settings = environment.settings
+    if settings.autopilot:
+        return _autopilot_pods(settings.region)
     machine_type = cpu_machine_type(settings.cpu_machine_type)
     return Nodes(
         machine_type=machine_type.name,
@@ -80,12 +87,17 @@ def cpu_pool(environment: Environment) -> Nodes:
     )
 
 
+def _autopilot_pods(region: str) -> Nodes:
+    what = "cluster's CPU pods (Autopilot)"
+    return Nodes(machine_type=what, capacity=CapacityMode.ON_DEMAND.value, region=region, idle=1, busy=1)
+
+
 def of_environment(environment: Environment) -> Paid:
     """Everything, as it is when all stacks are deployed."""
     region = environment.settings.region
     groups = (of_group(environment, group, group.slices) for group in environment.groups)
     vms = (of_tpu_vm(vm) for vm in environment.tpu_vms)
-    return Paid(nodes=(*groups, *vms, cpu_pool(environment)), clusters=(region,), gateways=(region,))
+    return Paid(nodes=(*groups, *vms, cpu_nodes(environment)), clusters=(region,), gateways=(region,))
 
 
 def of_plans(plans: Iterable[Mapping[str, Any]], side: Literal["before", "after"]) -> Paid:
@@ -99,11 +111,11 @@ def of_plans(plans: Iterable[Mapping[str, Any]], side: Literal["before", "after"
         for resource in plan.get("resource_changes", [])
         if resource["mode"] == "managed" and resource["change"][side]
     ]
+    clusters = [values for type_, values in resources if type_ == "google_container_cluster"]
+    pods = (_autopilot_pods(values.get("location") or "") for values in clusters if values.get("enable_autopilot"))
     return Paid(
-        nodes=tuple(_NODES[type_](values) for type_, values in resources if type_ in _NODES),
-        clusters=tuple(
-            values.get("location") or "" for type_, values in resources if type_ == "google_container_cluster"
-        ),
+        nodes=(*(_NODES[type_](values) for type_, values in resources if type_ in _NODES), *pods),
+        clusters=tuple(values.get("location") or "" for values in clusters),
         gateways=tuple(
             values.get("region") or "" for type_, values in resources if type_ == "google_compute_router_nat"
         ),

@@ -126,10 +126,11 @@ def _teams(environment: Environment, prices: Prices) -> Iterator[Row]:
 def _rest(environment: Environment, everything: paid.Paid, prices: Prices) -> Iterator[Row]:
     settings = environment.settings
     least, most = settings.cpu_min_nodes, settings.cpu_max_nodes
+    pool = f"CPU nodes: {least if least == most else f'{least} to {most}'} x {settings.cpu_machine_type}"
     yield Row(
         name="cpu-nodes",
-        label=f"CPU nodes: {least if least == most else f'{least} to {most}'} x {settings.cpu_machine_type}",
-        cost=estimate.machines(paid.cpu_pool(environment), prices),
+        label="CPU pods, by their requests" if settings.autopilot else pool,
+        cost=estimate.machines(paid.cpu_nodes(environment), prices),
     )
     for disk_type in dict.fromkeys(nodes.disk_type for nodes in everything.nodes if nodes.disk_gib):
         disks = (estimate.boot_disks(nodes, prices) for nodes in everything.nodes if nodes.disk_type == disk_type)

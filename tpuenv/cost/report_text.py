@@ -55,7 +55,7 @@ def difference(before: Cost, after: Cost, sources: Iterable[Source]) -> Iterator
     yield f"{what}{dated}: {busy.usd:+,.2f} USD an hour while jobs use every slice, {idle.usd:+,.2f} while none runs;"
     yield f"  of the stacks above at most {_money(before.busy)} until now, and then {_money(after.busy)}"
     if unknown:
-        yield f"  no known price: {', '.join(_counted(unknown, '+,'))}"
+        yield f"  no known price: {'; '.join(_counted(unknown, '+,'))}"
 
 
 def _columns(cells: Iterable[str]) -> str:
@@ -74,10 +74,10 @@ def _cells(cost: Cost) -> Iterator[str]:
 def _notes(report: Report) -> Iterator[str]:
     if report.total.busy.unknown:
         yield (
-            f"+ at least: the price is not known of {', '.join(_counted(report.total.busy.unknown))}. "
+            f"+ at least: the price is not known of {'; '.join(_counted(report.total.busy.unknown))}. "
             "`tpuenv cost --prices FILE` takes yours (docs/cost.md)."
         )
-    yield "idle: no job runs; slices cost the same unless they are autoscaled. busy: jobs use every slice and CPU node."
+    yield "idle: no job runs; slices cost the same unless their nodes come and go with jobs. busy: jobs use them all."
     saved = " to ".join(dict.fromkeys((_money(report.saved.idle), _money(report.saved.busy))))
     yield f"Destroying all stacks but foundation saves {saved} USD an hour; foundation is paid by use."
     if any(row.name == CapacityMode.SPOT.value for row in report.modes):

@@ -68,6 +68,19 @@ def test_as_json_it_has_the_same_numbers_and_what_is_unknown(folder: Path, capsy
     assert {price["as_of"] for price in shown["prices"]} == {"2026-02-26", "2026-07-30", "2026-11-22"}
 
 
+def test_slices_of_autopilot_cost_while_jobs_run_and_more_than_their_chips(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "fleet.yaml").unlink()
+    monkeypatch.setenv("CLUSTER_MODE", "autopilot")
+    assert main(["cost"]) == 0
+    shown = capsys.readouterr().out
+    assert "  tpu: 2 x v6e-16, 32 chips, on-demand     0.00     86.40+" in shown
+    assert "  CPU pods, by their requests           unknown   unknown" in shown
+    assert "  boot disks, " not in shown
+    assert "8 nodes of Autopilot (premium and boot disks); 1 cluster's CPU pods (Autopilot)" in " ".join(shown.split())
+
+
 def test_a_wrong_price_file_and_wrong_settings_end_it_with_exit_code_2(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -62,10 +62,12 @@ def test_a_plan_of_everything_costs_what_the_settings_cost(case: str, tmp_path: 
         stacks.append(plan(*(resource(type_, None, as_planned(values)) for type_, values in resources)))
     prices = load(None, environment.settings.region)
     by_plan = estimate.everything(paid.of_plans(stacks, "after"), prices)
-    # Terraform does not create queued TPU VMs.
-    by_hand = [paid.of_tpu_vm(vm) for vm in environment.tpu_vms if vm.capacity is CapacityMode.QUEUED]
+    # Terraform creates neither queued TPU VMs nor the nodes of Autopilot.
+    by_others = [paid.of_tpu_vm(vm) for vm in environment.tpu_vms if vm.capacity is CapacityMode.QUEUED]
+    if environment.settings.autopilot:
+        by_others += [paid.of_group(environment, group, group.slices) for group in environment.groups]
     everything = paid.of_environment(environment)
-    created = replace(everything, nodes=tuple(nodes for nodes in everything.nodes if nodes not in by_hand))
+    created = replace(everything, nodes=tuple(nodes for nodes in everything.nodes if nodes not in by_others))
     total = estimate.everything(created, prices)
     for one, other in ((by_plan.idle, total.idle), (by_plan.busy, total.busy)):
         assert one.unknown == other.unknown
