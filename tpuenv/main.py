@@ -26,6 +26,7 @@ _COMMANDS = (
     "render",
     "fit",
     "submit",
+    "status",
     "jobs",
     "why",
     "logs",

@@ -90,7 +90,7 @@ _PATTERNS = (
         code="chips-in-use",
         text=rf"Insufficient {re.escape(TPU)}",
         cause="no node for {where}: other pods use the chips of the nodes that suit",
-        fix="`tpuenv status` names the jobs on each slice; wait for them, or cancel one",
+        fix="`tpuenv status` shows the jobs; wait for one, or cancel it",
     ),
     Pattern(
         code="taint",
@@ -102,7 +102,7 @@ _PATTERNS = (
         code="exclusive",
         text=r"didn't satisfy existing pods anti-affinity rules|didn't match pod (?:anti-)?affinity rules",
         cause="no node for {where}: each slice that suits belongs to another job (exclusive-topology)",
-        fix="wait until one is free; `tpuenv status` names the jobs on each slice",
+        fix="wait until one is free; `tpuenv status` shows the jobs",
     ),
     Pattern(
         code="too-few-cores",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tpuenv.jobs.job import Job
@@ -38,18 +38,28 @@ class Snapshot:
 
 def read_snapshot(cluster: Cluster, job: Job, others: Sequence[Job] = ()) -> Snapshot:
     """Raises Failed. What this person may not read is left out."""
-    objects: list[Object] = list(cluster.all("LocalQueue", job.team))
+    objects, unread = readable(cluster, _KINDS)
+    return Snapshot(
+        job=job,
+        others=tuple(others),
+        events=events_of(cluster, job),
+        objects=(*cluster.all("LocalQueue", job.team), *objects),
+        unread=unread,
+    )
+
+
+def readable(cluster: Cluster, kinds: Iterable[str]) -> tuple[list[Object], dict[str, str]]:
+    """The objects of these cluster-wide kinds, and why those of other kinds may not be read. Raises Failed."""
+    objects: list[Object] = []
     unread = {}
-    for kind in _KINDS:
+    for kind in kinds:
         try:
             objects += cluster.all(kind)
         except ApiError as error:
             if error.code != 403:
                 raise
             unread[kind] = error.said
-    return Snapshot(
-        job=job, others=tuple(others), events=events_of(cluster, job), objects=tuple(objects), unread=unread
-    )
+    return objects, unread
 
 
 def events_of(cluster: Cluster, job: Job) -> tuple[Object, ...]:

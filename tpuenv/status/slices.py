@@ -1,0 +1,101 @@
+"""Which slices of each pool group are used, free and broken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from environment.fleet.model import PoolGroup
+from tpuenv.kubernetes.objects import Object, is_true, name_of
+from vocabulary.keys import POOL_LABEL
+from vocabulary.printable import counted
+
+# Taints of a node that is broken or about to go. https://kubernetes.io/docs/reference/labels-annotations-taints/ and
+# https://cloud.google.com/kubernetes-engine/docs/how-to/spot-vms
+_GOING = (
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+    "node.kubernetes.io/out-of-service",
+    "cloud.google.com/impending-node-termination",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """A slice on which no job can start, and why: "3 of 4 nodes exist"."""
+
+    slice: str  # its node pool
+    why: str
+    has_job: bool  # whether pods run on it, so that it is used as well
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slices:
+    """The slices of a pool group. None: not known, because this person may not read it.
+
+    `used` are those whose quota jobs have, `problems` name the broken ones. A slice that is created when a job needs
+    it, and is not there, is free.
+    """
+
+    group: str
+    tpu_type: str
+    slices: int
+    used: int | None
+    problems: tuple[Problem, ...] | None
+
+    @property
+    def broken(self) -> int | None:
+        return None if self.problems is None else len(self.problems)
+
+    @property
+    def free(self) -> int | None:
+        """Neither used nor broken; where it is not known which are broken, those that are not used."""
+        if self.used is None:
+            return None
+        broken_only = sum(not problem.has_job for problem in self.problems or ())
+        return max(self.slices - self.used - broken_only, 0)
+
+
+def slices_of(
+    group: PoolGroup, used_chips: int | None, nodes: Sequence[Object] | None, busy: Iterable[str] = ()
+) -> Slices:
+    """`used_chips` of all teams; `busy` are the names of nodes on which hosts of jobs run."""
+    used = None if used_chips is None else -(-used_chips // group.slice.chips)
+    problems = None if nodes is None else tuple(_problems(group, nodes, set(busy)))
+    return Slices(group=group.name, tpu_type=group.slice.tpu_type, slices=group.slices, used=used, problems=problems)
+
+
+def _problems(group: PoolGroup, nodes: Sequence[Object], busy: set[str]) -> Iterable[Problem]:
+    by_pool: dict[str, list[Object]] = {}
+    for node in nodes:
+        by_pool.setdefault(str(_labels(node).get(POOL_LABEL)), []).append(node)
+    for pool in group.node_pools:
+        here = by_pool.get(pool, [])
+        if not here and (group.autoscaled or group.capacity.comes_and_goes):
+            continue
+        wrong = {name_of(node): why for node in here if (why := _why_not(node))}
+        hosts = group.slice.hosts
+        if len(here) < hosts:
+            why = f"{len(here)} of {counted(hosts, 'node')} exist"
+        elif wrong:
+            name, first = next(iter(wrong.items()))
+            why = f"{hosts - len(wrong)} of {counted(hosts, 'node')} take pods; {name} {first}"
+        else:
+            continue
+        running = sum(name_of(node) in busy for node in here)
+        yield Problem(slice=pool, why=why + (f"; pods run on {running}" if running else ""), has_job=running > 0)
+
+
+def _why_not(node: Object) -> str:
+    """Why a node takes no pods; "" if it does."""
+    taints = [str(taint.get("key")) for taint in (node.get("spec") or {}).get("taints") or []]
+    going = [key for key in taints if key in _GOING]
+    if not is_true(node, "Ready"):
+        return "is not ready"
+    if going:
+        return f"has the taint {going[0]}"
+    return "is cordoned" if (node.get("spec") or {}).get("unschedulable") else ""
+
+
+def _labels(node: Object) -> Mapping[str, object]:
+    return node["metadata"].get("labels") or {}
