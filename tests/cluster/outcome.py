@@ -34,6 +34,7 @@ STRICTER_THAN_KUEUE: Mapping[str, str] = {
     "no-pool-group": "the pods of one slice land on nodes of another",
     "node-too-small": "the scheduler",
     "not-indexed": "GKE's webhook and libtpu",
+    "ray-slice": "Ray, or GKE's check of the ProvisioningRequest",
     "restart-policy": "the API server refuses the pods",
     "unknown-service-account": "the API server refuses the pods",
 }
