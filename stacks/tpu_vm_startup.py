@@ -22,7 +22,7 @@ METADATA = "http://{}/computeMetadata/v1/instance/attributes/".format(
 )
 FOLDER = os.environ.get("RAY_FOLDER", "/opt/ray")  # the virtual environment
 USER = "ray"
-PORT = 6379
+PORT = os.environ.get("RAY_PORT", "6379")
 
 _TRIES = 30
 _SECONDS = 10

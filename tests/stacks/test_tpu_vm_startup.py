@@ -4,96 +4,33 @@ start.
 
 from __future__ import annotations
 
-import http.server
-import os
-import stat
 import subprocess
-import sys
-import threading
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from stacks.tpu_vms import STARTUP_SCRIPT
-
-ENDPOINTS = "unknown:unknown:10.0.0.2,unknown:unknown:10.0.0.3"
-
-
-@dataclass(kw_only=True)
-class Host:
-    """A host: its metadata, which a server answers, and what its script has started."""
-
-    folder: Path
-    attributes: dict[str, str] = field(default_factory=dict)
-    address: str = ""
-
-    @property
-    def started(self) -> list[str]:
-        """The commands that systemd was to run, oldest first, without its own options."""
-        lines = (self.folder / "started").read_text().splitlines() if (self.folder / "started").exists() else []
-        return [line[line.index("ray start") :] for line in lines]
-
-    def boot(self) -> subprocess.CompletedProcess[str]:
-        environment = {
-            "PATH": f"{self.folder / 'programs'}:{os.environ['PATH']}",
-            "GCE_METADATA_HOST": self.address,
-            "RAY_FOLDER": str(self.folder / "ray"),
-        }
-        return subprocess.run(
-            [sys.executable, STARTUP_SCRIPT], env=environment, capture_output=True, text=True, check=False, timeout=120
-        )
+from tests.tpu_vm_host import Host
+from tests.tpu_vm_host import host as a_host
 
 
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[Host]:
-    """The second of two hosts, on which the packages are installed."""
-    host = Host(folder=tmp_path)
-    host.attributes = {
-        "agent-worker-number": "1",
-        "worker-network-endpoints": ENDPOINTS,
-        "python-packages": "ray==1",
-    }
+    """The second of two hosts."""
+    with a_host(tmp_path, 1, ["10.0.0.2", "10.0.0.3"]) as result:
+        yield result
 
-    class Metadata(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            value = host.attributes.get(self.path.removeprefix("/computeMetadata/v1/instance/attributes/"))
-            known = value is not None and self.headers["Metadata-Flavor"] == "Google"
-            self.send_response(200 if known else 404)
-            self.end_headers()
-            self.wfile.write((value or "").encode())
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    for name, text in {
-        "id": "exit 1",
-        "useradd": f'echo "$@" > {tmp_path}/users',
-        "systemctl": "exit 0",
-        "systemd-run": f'echo "$@" >> {tmp_path}/started',
-    }.items():
-        program = tmp_path / "programs" / name
-        program.parent.mkdir(exist_ok=True)
-        program.write_text(f"#!/bin/sh\n{text}\n")
-        program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    (tmp_path / "ray").mkdir()
-    (tmp_path / "ray" / "installed").write_text("ray==1")
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Metadata)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    host.address = f"127.0.0.1:{server.server_port}"
-    yield host
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def commands(host: Host) -> list[str]:
+    """What systemd was to run, without its own options."""
+    return [line[line.index("ray start") :] for line in host.started]
 
 
 def test_the_first_host_is_the_head_and_its_dashboard_is_its_own(host: Host) -> None:
     host.attributes["agent-worker-number"] = "0"
     assert host.boot().returncode == 0
-    assert host.started == [
+    assert commands(host) == [
         "ray start --block --disable-usage-stats --node-ip-address=10.0.0.2 --head --port=6379 "
         "--dashboard-host=127.0.0.1"
     ]
@@ -101,7 +38,7 @@ def test_the_first_host_is_the_head_and_its_dashboard_is_its_own(host: Host) -> 
 
 def test_every_other_host_joins_the_first(host: Host) -> None:
     assert host.boot().returncode == 0
-    assert host.started == [
+    assert commands(host) == [
         "ray start --block --disable-usage-stats --node-ip-address=10.0.0.3 --address=10.0.0.2:6379"
     ]
 
@@ -109,7 +46,7 @@ def test_every_other_host_joins_the_first(host: Host) -> None:
 def test_ray_does_not_run_as_root_and_starts_again_when_it_ends(host: Host) -> None:
     host.boot()
     assert (host.folder / "users").read_text() == "--system --create-home ray\n"
-    (line,) = (host.folder / "started").read_text().splitlines()
+    (line,) = host.started
     assert {"--uid=ray", "--property=Restart=always", "--property=LimitMEMLOCK=infinity"} <= set(line.split())
 
 
@@ -135,8 +72,9 @@ def test_packages_are_installed_once_and_again_when_others_are_named(host: Host)
             ended = host.boot()
             assert ended.returncode == 0, ended.stdout + ended.stderr
             assert ("pip install" in ended.stdout) == installs
-        ray = host.folder / "ray" / "bin" / "ray"
-        assert subprocess.run([ray], capture_output=True, text=True, check=True).stdout == f"{version}\n"
+        assert (
+            subprocess.run([host.programs / "ray"], capture_output=True, text=True, check=True).stdout == f"{version}\n"
+        )
     assert len(host.started) == 4
 
 

@@ -132,7 +132,7 @@ class RayCluster:
 
     def kill(self, slice_: int, host: int) -> None:
         """All processes of a host at once, as if its machine were gone."""
-        _kill(self._nodes.pop(f"{slice_}-{host}"))
+        kill_all(self._nodes.pop(f"{slice_}-{host}"))
 
     @contextlib.contextmanager
     def submitted(self) -> Iterator[subprocess.Popen[bytes]]:
@@ -154,7 +154,7 @@ class RayCluster:
         try:
             yield process
         finally:
-            _kill(process)
+            kill_all(process)
 
     def file(self, stream: str) -> Path:
         return self._folder / f"job.{stream}"
@@ -180,7 +180,7 @@ class RayCluster:
 
     def end(self) -> None:
         for process in self._nodes.values():
-            _kill(process)
+            kill_all(process)
         shutil.rmtree(self._sockets, ignore_errors=True)
 
     def _head_environment(self) -> dict[str, str]:
@@ -232,7 +232,7 @@ def ran(job: RayJob, folder: Path, *, seconds: float, **environment: str) -> End
         return cluster.wait(process, seconds=seconds)
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def kill_all(process: subprocess.Popen[bytes]) -> None:
     """A process and all that it has started, until none of them is there."""
     members = [(pid, started(pid)) for pid in family(process.pid)] if process.poll() is None else []
     for pid, _ in members:
