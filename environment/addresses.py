@@ -160,12 +160,13 @@ def _pods_capacity(settings: Settings, fleet: Fleet) -> Iterator[Problem]:
 def _subnet_capacity(settings: Settings, fleet: Fleet) -> Iterator[Problem]:
     network = settings.subnet_cidr
     kept = _RESERVED + _CONTROL_PLANE
-    nodes = _tpu_nodes(fleet) + _cpu_nodes(settings)
+    nodes = _tpu_nodes(fleet) + _cpu_nodes(settings) + sum(vm.slice.hosts for vm in fleet.tpu_vms)
     if nodes + kept > network.num_addresses:
         yield Problem(
             keys=("SUBNET_CIDR", *fleet.size_keys, "CPU_MAX_NODES"),
             message=f"{network} holds {network.num_addresses - kept} nodes ({kept} addresses are taken), this fleet "
-            f"needs {nodes} with its CPU nodes; {_larger(nodes + kept, _LARGEST_SUBNET)}",
+            f"needs {nodes} with its CPU nodes{' and TPU VMs' if fleet.tpu_vms else ''}; "
+            f"{_larger(nodes + kept, _LARGEST_SUBNET)}",
         )
 
 

@@ -77,6 +77,12 @@ def test_names_that_would_be_too_long_are_refused() -> None:
     assert "shorten tpu_vms.lab.team or RESOURCE_PREFIX by 1" in problem
 
 
+def test_their_hosts_need_addresses_of_the_subnet() -> None:
+    assert with_fleet(fleet("{type: v6e-16, team: research}"), SUBNET_CIDR="10.0.0.0/26")
+    (problem,) = refused_fleet(fleet("{type: v6e-256, team: research}"), SUBNET_CIDR="10.0.0.0/26")
+    assert problem.startswith("SUBNET_CIDR: ") and "with its CPU nodes and TPU VMs; use /25 or larger" in problem
+
+
 def test_the_defaults_follow_from_the_type_and_the_settings() -> None:
     (vm,) = with_fleet(fleet("{type: v5p-16, team: research}"), ZONE="us-east5-a").tpu_vms
     assert (vm.zone, vm.runtime, vm.capacity) == ("us-east5-a", "v2-alpha-tpuv5", CapacityMode.ON_DEMAND)

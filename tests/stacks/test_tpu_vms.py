@@ -5,11 +5,13 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stacks.tpu_vms import GOOGLE_BETA_VERSION, IAP_RANGE, LOGIN_ROLES
+from tests.change_cases import Described
 from tests.synthesis import HERE, ROOT, STACKS, Synthesis, stacks_of
 
 CASE = "tpu-vms"
@@ -48,6 +50,19 @@ def test_the_other_stacks_do_not_know_the_tpu_vms(synthesis: Synthesis) -> None:
         text = synthesis.text(CASE, name)
         assert "google-beta" not in text
         assert "tpu.googleapis.com" not in text
+
+
+@pytest.mark.slow
+def test_the_identities_of_a_pipeline_are_the_same_with_and_without_tpu_vms(tmp_path: Path) -> None:
+    settings = dict(line.split("=", 1) for line in (HERE / "cases" / "pipeline.env").read_text().splitlines()[1:])
+    fleet = {"tpu_pools": {"train": {"type": "v6e-16", "slices": 1}}, "teams": {"research": {}}}
+    vms = {"lab": {"type": "v6e-16", "team": "research"}}
+    without, with_vms = (
+        Described(settings=settings, fleet=described).synthesize(tmp_path / name) / "stacks"
+        for name, described in (("without", fleet), ("with", {**fleet, "tpu_vms": vms}))
+    )
+    assert (with_vms / CASE).exists()
+    assert (with_vms / "pipeline/cdk.tf.json").read_text() == (without / "pipeline/cdk.tf.json").read_text()
 
 
 def test_both_providers_of_google_have_the_same_version(stack: dict[str, Any]) -> None:
