@@ -5,8 +5,8 @@ A situation is a mapping:
   and `pod`, which is merged into the spec of its pods. The last is the one that is asked about, `train`.
 - `patch`: changes of cluster-wide objects before that. `end`: the last condition of the JobSet.
 - What the fake controllers do not do is then written as the real ones write it: `write` merges into objects (the
-  status of a Workload it replaces), `pods` into the pods by slice and host ("0/2", "*" for all), `remove` and
-  `remove_pools` delete, `events` and `log` add. "about: pod 0/2" is that pod.
+  status of a Workload it replaces), `pods` into the pods by slice and host ("0/2", "*" for all), `older_pods` are
+  copies of these, `remove` and `remove_pools` delete, `events` and `log` add. "about: pod 0/2" is that pod.
 - `says` is the first line of `tpuenv why train` without "JobSet TEAM/train, ", `shows` are parts of the others.
 - `environment: fleet` is the one with three teams; without it there is one team with two slices.
 """
@@ -67,6 +67,10 @@ def _write(api: Api, situation: Situation, team: str) -> None:
     for place, change in (situation.get("pods") or {}).items():
         for pod in pods if place == "*" else [by_place[place]]:
             api.store(merge(pod, change))
+    for place, change in (situation.get("older_pods") or {}).items():
+        name = f"{by_place[place]['metadata']['name']}-older"
+        older = {"metadata": {"name": name, "creationTimestamp": "2025-01-01T00:00:00Z"}}
+        api.store(merge(merge(by_place[place], change), older))
     for name, change in (situation.get("write") or {}).items():
         stored = _stored(api, name, team)
         if name.startswith("Workload/") and "status" in change:

@@ -20,7 +20,8 @@ from tests.synthesis import Synthesis
 from tests.tpuenv.jobs.conftest import QUICK, Ground, act_as, quick
 from tests.tpuenv.jobs.situations import Situation, make, situations
 from tpuenv.jobs.diagnosis.answer import answer
-from tpuenv.jobs.diagnosis.snapshot import read_snapshot
+from tpuenv.jobs.diagnosis.diagnose import diagnose
+from tpuenv.jobs.diagnosis.snapshot import Snapshot, read_snapshot
 from tpuenv.jobs.find_job import job_named
 from tpuenv.jobs.read_jobs import read_teams
 from tpuenv.kubernetes.client import Cluster
@@ -81,6 +82,8 @@ def test_the_first_line_has_the_cause_and_what_to_do(
     fake, case = (fleet_once, "three-teams-four-groups") if is_fleet else (deployed_once, "default")
     with made(fake, situation) as cluster:
         first, *others = lines_of(cluster, synthesis.environment(case))
+        job = job_named(cluster, "train", [situation["make"][-1].get("team", "tpu-training")])
+        assert diagnose(Snapshot(job=job)), "without events and queues there is an answer too"
     assert first.partition(", ")[2] == " ".join(situation["says"].split())
     for words in situation.get("shows") or []:
         assert any(words in line for line in others), others

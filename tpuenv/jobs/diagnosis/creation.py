@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpuenv.jobs.diagnosis.cause import Cause, Pattern, event_words
-from tpuenv.jobs.diagnosis.snapshot import Snapshot
+from tpuenv.jobs.diagnosis.snapshot import Snapshot, time_of
 
 _REASONS = (
     *("FailedCreate", "JobCreationFailed", "HeadlessServiceCreationFailed", "PVCCreationFailed"),
@@ -73,12 +73,15 @@ _PATTERNS = (
 
 
 def creation_causes(snapshot: Snapshot) -> Iterator[Cause]:
-    """Only while pods are missing: the events of an earlier start stay for an hour."""
+    """Only while pods are missing, and since the last was created: events of earlier starts stay for an hour."""
     job = snapshot.job
     if len(job.host_pods) >= max(job.hosts, 1):
         return
     pods = {pod.name for pod in job.pods}
+    since = max((pod.created[:19] for pod in job.pods), default="")
     for event in reversed(snapshot.events):
+        if time_of(event) < since:
+            return
         about, message = event.get("involvedObject") or {}, str(event.get("message") or "")
         if event.get("reason") not in _REASONS or about.get("name") in pods:
             continue

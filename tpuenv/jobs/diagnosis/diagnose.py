@@ -44,7 +44,7 @@ def obstacles(job: Job, *, events: tuple[Object, ...] = (), build: str = "") -> 
     return [cause for cause in causes if cause.code not in _NO_OBSTACLE]
 
 
-_NO_OBSTACLE = ("runs", "succeeded", "starting", "no-pods-yet", "not-seen")
+_NO_OBSTACLE = ("runs", "succeeded", "starting", "no-pods-yet", "not-seen", "not-decided")
 
 
 def _causes(snapshot: Snapshot, build: str) -> Iterator[Cause]:
@@ -90,14 +90,14 @@ def _admitted(snapshot: Snapshot, build: str) -> Iterator[Cause]:
         *(wrong_causes(snapshot) if stuck else ()),
         *unscheduled,
         *loop_causes(job),
-        *ended_causes(job),
     ]
-    yield from causes
-    if causes:
-        return
-    if job.state == State.RUNNING:
+    ended = list(ended_causes(job))
+    if job.state == State.RUNNING and not causes:
         yield _runs(job)
-    elif job.pods:
+    yield from (*causes, *ended)
+    if causes or ended or job.state == State.RUNNING:
+        return
+    if job.pods:
         yield _partly(job)
     else:
         yield from _without_pods(snapshot)

@@ -107,11 +107,13 @@ def queue_causes(snapshot: Snapshot) -> Iterator[Cause]:
         return
     if not job.workload:
         yield from _not_seen(snapshot)
-    elif is_true(job.workload, "QuotaReserved"):
-        yield from _checks(job)
-    else:
-        yield from _evicted(snapshot)
-        yield from _quota(snapshot)
+        return
+    reserved = is_true(job.workload, "QuotaReserved")
+    waits = [*_checks(job)] if reserved else [*_evicted(snapshot), *_quota(snapshot)]
+    yield from waits
+    if not waits:
+        what = "it has its quota, and Kueue is about to start it" if reserved else "Kueue has not decided yet"
+        yield Cause(code="not-decided", cause=what, fix="wait a minute, then ask again")
 
 
 def wrong_causes(snapshot: Snapshot) -> Iterator[Cause]:
