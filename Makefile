@@ -1,7 +1,7 @@
 # Every target first installs what it needs into .venv, once (install/). `make` alone lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-workloads rehearse rehearse-pipeline test test-slow test-all test-killed run-workloads lint types bench test-providers test-cluster snapshots clean
+.PHONY: help setup setup-workloads rehearse rehearse-pipeline test test-slow test-all test-killed run-workloads run-workloads-pytorch lint types bench test-providers test-cluster snapshots clean
 # One thing at a time: the targets share one environment, and two cores.
 .NOTPARALLEL:
 # pytest rewrites the assertions of every test file, in every process, where it may not keep what it wrote.
@@ -51,6 +51,10 @@ test-killed: setup  ## Runs ended at further moments and in further ways than te
 
 run-workloads: setup-workloads  ## Run the programs of the recipes as their pods would start them, a process a host
 	@$(python) -m pytest -m workloads tests/workloads
+
+run-workloads-pytorch: setup  ## Run the program of ray-pytorch, on request: PyTorch/XLA needs 7 GB more in .venv-workloads
+	@$(python) -m install workloads pytorch
+	@$(python) -m pytest -m pytorch tests/workloads/test_ray_pytorch.py
 
 test-providers: setup  ## init, validate, plan with the real Terraform providers, and compare, where they can be had
 	@$(python) -m pytest -m providers

@@ -1,6 +1,7 @@
 """`python -m install` installs what is not installed yet; `--check` exits 0 if that is nothing.
 
-`python -m install workloads` does so for what the workloads need.
+`python -m install workloads` does so for what the workloads need, and `python -m install workloads pytorch` for what
+PyTorch/XLA needs too.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from install.steps import Layout, SetupError
 def main(arguments: list[str]) -> int:
     layout, steps = Layout(), STEPS
     if "workloads" in arguments:
-        layout, steps = Layout(folder=workloads.FOLDER), workloads.STEPS
+        layout = Layout(folder=workloads.FOLDER)
+        steps = workloads.PYTORCH_STEPS if "pytorch" in arguments else workloads.STEPS
     if "--check" in arguments:
         return 1 if to_do(layout, steps) else 0
     if not to_do(layout, steps):

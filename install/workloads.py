@@ -1,7 +1,7 @@
 """What the workloads run with on this machine, and what compiles them for a TPU: JAX, libtpu, MaxText and Ray.
 
 In a virtual environment of its own, because it is large and needs a newer Python than the rest of the project. In it
-is another for the upload to TensorBoard, which needs other versions of the same packages.
+are others for the upload to TensorBoard and for PyTorch/XLA, which need other versions of the same packages.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from install.install import Step
 from install.steps import Layout, Progress, SetupError, content
 
 FOLDER = ".venv-workloads"
-TENSORBOARD_FOLDER = f"{FOLDER}/tensorboard"  # as _tensorboard() has it
+TENSORBOARD_FOLDER = f"{FOLDER}/tensorboard"
+PYTORCH_FOLDER = f"{FOLDER}/pytorch"
 
 # MaxText needs 3.12 or newer, and pytype, which it requires, has no package for a newer one.
 PYTHON = (3, 12)
@@ -61,11 +62,6 @@ def install(layout: Layout, progress: Progress) -> str:
     return str(python)
 
 
-def install_tensorboard(layout: Layout, progress: Progress) -> None:
-    """Creates the environment of the uploader from nothing. Raises SetupError, as `install`."""
-    packages.create(_tensorboard(layout), python=find_python(), lock=lock(layout, "tensorboard"), progress=progress)
-
-
 def find_python() -> Path:
     """The Python that PYTHON_WORKLOADS names, else one on PATH, else one that pyenv has.
 
@@ -101,6 +97,24 @@ def _ask_version(python: str) -> str:
         return ""
 
 
+def _inner(name: str, doing: str, recipe: str) -> Step:
+    """An environment with the packages of a recipe, in the folder of the other. It goes when that is replaced."""
+
+    def inner(layout: Layout) -> Layout:
+        return replace(layout, folder=f"{layout.folder}/{name}")
+
+    def create(layout: Layout, progress: Progress) -> None:
+        packages.create(inner(layout), python=find_python(), lock=lock(layout, recipe), progress=progress)
+
+    return Step(
+        name=name,
+        doing=doing,
+        inputs=lambda layout: [*inputs(layout), content(lock(layout, recipe))],
+        install=create,
+        results=lambda layout: [inner(layout).python],
+    )
+
+
 STEPS: tuple[Step, ...] = (
     Step(
         name="workloads",
@@ -109,19 +123,11 @@ STEPS: tuple[Step, ...] = (
         install=install,
         results=lambda layout: [layout.python, *_jax(layout)],
     ),
-    # In the other's folder, so it is deleted whenever that is created again.
-    Step(
-        name="tensorboard",
-        doing="The uploader to TensorBoard (about 1.8 GB)",
-        inputs=lambda layout: [*inputs(layout), content(lock(layout, "tensorboard"))],
-        install=install_tensorboard,
-        results=lambda layout: [_tensorboard(layout).python],
-    ),
+    _inner("tensorboard", "The uploader to TensorBoard (about 1.8 GB)", "tensorboard"),
 )
 
-
-def _tensorboard(layout: Layout) -> Layout:
-    return replace(layout, folder=f"{layout.folder}/tensorboard")
+# Too large to be installed before somebody asks for it.
+PYTORCH_STEPS: tuple[Step, ...] = (*STEPS, _inner("pytorch", "PyTorch/XLA and Ray (about 7 GB)", "ray-pytorch"))
 
 
 def _jax(layout: Layout) -> list[Path]:

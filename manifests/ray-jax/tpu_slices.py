@@ -40,6 +40,7 @@ def wait_for_slices(least: int = 1, *, seconds: float = SECONDS) -> Slices:
     Raises NoSlices if there are not in so many seconds, or they are of different kinds.
     """
     limit = time.monotonic() + seconds
+    said = -1
     while True:
         kinds = {
             (node["Labels"].get(TOPOLOGY_LABEL, ""), node["Labels"].get(ACCELERATOR_LABEL, ""))
@@ -56,6 +57,9 @@ def wait_for_slices(least: int = 1, *, seconds: float = SECONDS) -> Slices:
                 hosts, resources = get_tpu_worker_resources(topology, accelerator)
                 chips = int(resources["TPU"])
                 return Slices(topology=topology, accelerator=accelerator, slices=number, hosts=hosts, chips=chips)
+        if number != said:
+            print(f"waiting for slices: {number} of {least} are complete", flush=True)
+            said = number
         if time.monotonic() > limit:
             raise NoSlices(f"after {seconds:g} s the cluster has {number} complete slices of the {least} expected")
         time.sleep(1)

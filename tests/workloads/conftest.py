@@ -15,9 +15,11 @@ from install.workloads import FOLDER
 from manifests.recipes import all_recipes
 from tests.workloads.hosts import PYTHON
 
-# Recipes whose programs need none of the packages of .venv-workloads.
+# Recipes that no test here runs.
 _ELSEWHERE = {
     "copy-data": "run by make test (tests/manifests/test_copy_data.py)",
+    "ray-cluster": "no program of its own: it has the image of ray-jax, and such nodes",
+    "ray-pytorch": "run by make run-workloads-pytorch, for which 7 GB more are installed",
     "saxml": "its client is run by make test (tests/manifests/test_saxml.py); of its servers there is no package",
     "vllm": "nothing: its image needs a TPU; how it is started is tested (tests/manifests/test_serving.py)",
 }

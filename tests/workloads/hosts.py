@@ -126,10 +126,10 @@ def _expanded(text: str, environment: Mapping[str, str]) -> str:
     return re.sub(r"\$?\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)", value, text)
 
 
-def of_this_machine(word: str, recipe: Path) -> str:
+def of_this_machine(word: str, recipe: Path, python: Path = PYTHON) -> str:
     """The Python and the files of the image are here those of .venv-workloads and of the recipe."""
     if word == "python":
-        return str(PYTHON)
+        return str(python)
     file = recipe / Path(word).name
     return str(file) if word in (f"/{file.name}", f"/app/{file.name}", file.name) and file.is_file() else word
 

@@ -40,8 +40,10 @@ from vocabulary.keys import TPU
 _STARTED = "Ray runtime started"
 _START_SECONDS = 600  # within which all nodes start also on a busy machine
 
-# Ray's own limits on time are for machines that do nothing else, and it takes a machine's memory for its own.
-_PATIENT = {
+# Ray's own limits on time are for machines that do nothing else, it takes a machine's memory for its own, and it leaves
+# out lines of one host that are like those of another.
+_ENVIRONMENT = {
+    "RAY_DEDUP_LOGS": "0",
     "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": "900",
     "RAY_health_check_timeout_ms": "60000",
     "RAY_memory_monitor_refresh_ms": "0",
@@ -68,13 +70,13 @@ class RayJob:
     hosts: Pods
 
 
-def ray_job_of(run: Run) -> RayJob:
+def ray_job_of(run: Run, python: Path = PYTHON) -> RayJob:
     """The RayJob in the rendered manifest of a run of a recipe: one group of workers, a replica for each slice."""
     assert run.group is not None
     (job,) = (document for text in rendered(run).values() for document in yaml.safe_load_all(text))
     cluster = job["spec"]["rayClusterSpec"]
     (group,) = cluster["workerGroupSpecs"]
-    words = (of_this_machine(word, run.recipe.folder) for word in shlex.split(job["spec"]["entrypoint"]))
+    words = (of_this_machine(word, run.recipe.folder, python) for word in shlex.split(job["spec"]["entrypoint"]))
 
     def pods(described: Mapping[str, Any], slices: int, hosts: int) -> Pods:
         (container,) = described["template"]["spec"]["containers"]
@@ -84,7 +86,7 @@ def ray_job_of(run: Run) -> RayJob:
         flags = [f"--{key}={value}" for key, value in described["rayStartParams"].items()]
         flags += [f"--num-cpus={cores}", *([f'--resources={{"TPU": {chips}}}'] if chips else [])]
         return Pods(
-            command=(str(PYTHON.with_name("ray")), "start", "--block", *flags),
+            command=(str(python.with_name("ray")), "start", "--block", *flags),
             environment={variable["name"]: variable["value"] for variable in container.get("env", [])},
             slices=slices,
             hosts=hosts,
@@ -105,8 +107,11 @@ class RayCluster:
     """The started nodes. What each writes is in `folder`, in head.log and {slice}-{host}.log."""
 
     def __init__(self, job: RayJob, folder: Path, **environment: str) -> None:
-        self._job, self._folder, self._environment = job, folder, environment
-        folder.mkdir(parents=True, exist_ok=True)
+        self._job, self._folder = job, folder
+        # Ray prints what is in this folder, and without it the logs of the compiler in every run on this machine.
+        logs = folder / "tpu_logs"
+        logs.mkdir(parents=True)
+        self._environment = {**_ENVIRONMENT, "TPU_LOG_DIR": str(logs), **environment}
         # In a path that is longer than 107 bytes no socket can be.
         self._sockets = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))
         self._nodes: dict[str, subprocess.Popen[bytes]] = {}
@@ -185,7 +190,7 @@ class RayCluster:
 
     def _head_environment(self) -> dict[str, str]:
         taken = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-        return {**taken, "HOME": str(self._folder), **self._job.head.environment, **_PATIENT, **self._environment}
+        return {**taken, "HOME": str(self._folder), **self._job.head.environment, **self._environment}
 
     def _start_node(self, name: str, command: list[str], environment: Mapping[str, str]) -> None:
         """Until it is in the cluster. One that ends before is started again, as its pod would be: Ray gives a node 30
@@ -203,7 +208,7 @@ class RayCluster:
                 self._nodes[name] = subprocess.Popen(
                     # A host has its own file system, and so its own sockets.
                     [*command, *_SHARING, f"--temp-dir={self._sockets / name}"],
-                    env={**environment, **_PATIENT, **self._environment},
+                    env={**environment, **self._environment},
                     cwd=self._folder,
                     stdin=subprocess.DEVNULL,
                     stdout=out,

@@ -14,7 +14,7 @@ from tests.fleets import one_group, with_fleet
 from tests.workloads.hosts import Ended
 from tests.workloads.ray_cluster import RayJob, ran, ray_job_of
 
-pytestmark = pytest.mark.workloads("ray-jax")
+pytestmark = [pytest.mark.workloads("ray-jax"), pytest.mark.timeout(1800)]
 
 RECIPE = recipe_named("ray-jax")
 
