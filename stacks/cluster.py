@@ -169,7 +169,8 @@ class Cluster(EnvironmentStack):
 
     def _autopilot(self) -> dict[str, Any]:
         """The arguments of a cluster whose nodes GKE makes. What the others say, it decides; google 6.50.0 refuses most
-        of it (ConflictsWith in resource_container_cluster.go).
+        of it (ConflictsWith in resource_container_cluster.go), and a node_config would replace the cluster at every
+        deploy (hashicorp/terraform-provider-google issue 12064).
         """
         return {
             "enable_autopilot": True,

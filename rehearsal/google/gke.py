@@ -105,11 +105,11 @@ def is_autopilot(cluster: Attributes | None) -> bool:
 
 
 # ConflictsWith enable_autopilot in google 6.50.0, services/container/resource_container_cluster.go, without those that
-# have a default, which the provider does not count.
+# the provider itself fills in before it plans.
 _NOT_ON_AUTOPILOT = (
     *("addons_config.dns_cache_config", "addons_config.network_policy_config", "addons_config.stateful_ha_config"),
     *("cluster_autoscaling.enabled", "cluster_autoscaling.resource_limits", "default_max_pods_per_node"),
-    *("enable_intranode_visibility", "network_policy", "node_pool", "remove_default_node_pool"),
+    *("network_policy", "node_pool", "remove_default_node_pool"),
 )
 
 
@@ -226,7 +226,6 @@ def dns_endpoint(name: str, region: str) -> str:
 _AUTOPILOT_VALUES: Attributes = {
     "datapath_provider": "ADVANCED_DATAPATH",
     "default_max_pods_per_node": 32,
-    "enable_intranode_visibility": True,
     "cluster_autoscaling": [{"enabled": True, "autoscaling_profile": "OPTIMIZE_UTILIZATION"}],
 }
 
@@ -281,6 +280,7 @@ RESOURCE_TYPES = (
         ),
         removal=(cluster_is_unprotected,),
         computed=cluster_values,
+        known=lambda _, planned: {"enable_intranode_visibility": True} if is_autopilot(planned) else {},
         state_only=("deletion_protection", "remove_default_node_pool", "min_master_version"),
         labels="resource_labels",
         deleted=delete_contents,

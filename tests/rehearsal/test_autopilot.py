@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from rehearsal.google.network import CLUSTER as GKE
 from rehearsal.jobs import quotas_off
 from rehearsal.kubernetes import warden
 from rehearsal.kubernetes.api import Api
@@ -15,11 +20,14 @@ from rehearsal.kubernetes.placement import placements
 from rehearsal.kubernetes.status import Status
 from rehearsal.terraform.resource_type import Refusal
 from tests.admission_cases import rule_cases
-from tests.rehearsal.deployed import api_of, deploy, of_any_name
+from tests.change_cases import Described
+from tests.rehearsal.changed import Deployed
+from tests.rehearsal.deployed import api_of, deploy, of_any_name, world_of
 from tests.rehearsal.fake import FakeCloud
-from tests.synthesis import Synthesis
+from tests.synthesis import HERE, Synthesis
 
 CASE = "autopilot"
+CASES = HERE / "cases"
 CLUSTER = "google_container_cluster.cluster"
 CONFLICT = "conflicts with enable_autopilot"
 POOL = {"cluster": "tpu-cluster", "location": "us-east5", "node_count": 1, "name": "x"}
@@ -154,3 +162,24 @@ def test_the_fake_refuses_what_check_says_that_autopilot_refuses(case: Any) -> N
     )
     constraints = {constraint for constraint, _ in warden.violations(job_spec["template"]["spec"])}
     assert len(constraints) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on the PATH")
+def test_the_real_terraform_deploys_the_case_changes_it_and_destroys_it_while_jobs_run(tmp_path: Path) -> None:
+    fleet = yaml.safe_load((CASES / f"{CASE}.fleet.yaml").read_text(encoding="utf-8"))
+    case = Described(settings={"CLUSTER_MODE": "autopilot", "DELETION_PROTECTION": "false"}, fleet=fleet)
+    with world_of(case.environment(), tmp_path / "world") as world:
+        deployed = Deployed(world=world, folder=tmp_path)
+        deployed.begin(case)
+        jobs = deployed.running
+        pools = [node.pool for placed in placements(deployed.api) for node, _ in placed.hosts if node.chips]
+        assert len(pools) == len(set(pools)) == len(jobs) > 1
+        assert [deployed.plan(case, stack) for stack in deployed.stacks(case)] == [{}] * 4
+        larger = replace(case, fleet=copy.deepcopy(fleet))
+        larger.fleet["tpu_pools"]["train"]["slices"] = 3  # type: ignore[index]
+        assert deployed.deploy(larger) == {"queues": {"kubernetes_manifest.clusterqueue-research": "update"}}
+        assert deployed.running == jobs
+        for stack in ("queues", "platform", "cluster"):
+            deployed.terraform(stack, "destroy", "-auto-approve")
+        assert [item.name for kind in (GKE, "kubernetes", "helm_release") for item in world.cloud.find(kind)] == []
