@@ -74,7 +74,8 @@ def submit(
         progress.doing("")
         progress.line(f"Created {job}")
         if not detach:
-            return following(cluster, job, progress=progress, build=how_to_build([run.recipe.name]))
+            build, is_cluster = how_to_build([run.recipe.name]), job.kind == "RayCluster"
+            return following(cluster, job, progress=progress, build=build, until_it_runs=is_cluster)
     print(f"To follow it: {follow_again(job.name, job.team)}")
     return 0
 

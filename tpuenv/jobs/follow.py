@@ -30,6 +30,7 @@ _LAST_LINES = 20  # of the log of a host that failed
 @dataclass(kw_only=True)
 class Follower:
     """Follows one job. `slice`, `host` and `part` say whose log is shown; `build` is how to build the job's image.
+    With `until_it_runs`, which is for a RayCluster, it ends when every host runs.
 
     What is said of the job goes to `progress`, and only the log itself to standard output.
     """
@@ -43,6 +44,7 @@ class Follower:
     host: int = 0
     part: str = ""
     build: str = ""
+    until_it_runs: bool = False
     clock: Callable[[], float] = time.monotonic
     _said: set[str] = field(default_factory=set)  # of this start of the job
     _position: Position = field(default_factory=Position)
@@ -76,7 +78,7 @@ class Follower:
             self._say(f"{self.kind} {self.team}/{self.name} was deleted: it does not run any more", Tone.BAD)
             return 1
         self._notice_a_new_start(job)
-        if job.kind == "RayCluster" and job.state == State.RUNNING:
+        if self.until_it_runs and job.state == State.RUNNING:
             self._say(f"{job} is {job.words}, and holds its slices until it is deleted. Its dashboard:", Tone.GOOD)
             self._say(f"  kubectl port-forward --namespace {job.team} service/{job.name}-head-svc 8265")
             return 0
@@ -203,7 +205,15 @@ def _restarts_used(job: Job) -> str:
 
 
 def following(
-    cluster: Cluster, job: Job, *, progress: Progress, slice: int = 0, host: int = 0, part: str = "", build: str = ""
+    cluster: Cluster,
+    job: Job,
+    *,
+    progress: Progress,
+    slice: int = 0,
+    host: int = 0,
+    part: str = "",
+    build: str = "",
+    until_it_runs: bool = False,
 ) -> int:
     """Follows a job to its end, or until Ctrl-C, which says how to go on; the exit code. Raises Failed."""
     if job.kind not in WITH_PODS:
@@ -218,6 +228,7 @@ def following(
         host=host,
         part=_part(job, slice, host, part),
         build=build,
+        until_it_runs=until_it_runs,
     )
     try:
         return follower.follow()

@@ -94,6 +94,20 @@ def test_a_ray_cluster_is_followed_until_every_host_runs_and_says_how_its_dashbo
     assert "kubectl port-forward --namespace tpu-training service/mine-head-svc 8265" in printed
 
 
+def test_the_log_of_the_head_of_a_ray_cluster_is_followed_until_it_is_deleted(ground: Ground, capsys: Capture) -> None:
+    ground.api.create(ray("ray-cluster", "mine"))
+    ground.log(*pods(ground, node_type="head"), "started")
+    ground.at_reads(
+        "mine",
+        lambda: None,
+        lambda: ground.api.delete(ground.api.resource("ray.io/v1", "RayCluster"), TEAM, "mine"),
+    )
+    assert main(["logs", "mine", "--follow"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == "started\n"
+    assert "RayCluster tpu-training/mine was deleted" in printed.err
+
+
 def test_jobs_lists_a_ray_job_once_with_its_hosts_and_what_waits_for_its_slices(
     ground: Ground, capsys: Capture
 ) -> None:
