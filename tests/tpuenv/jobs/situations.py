@@ -50,7 +50,7 @@ def make(api: Api, situation: Situation) -> None:
             api.patch(next(item for item in ALL if item.kind == kind), "", name, merged)
     for wanted in situation["make"]:
         api.create(_job_set(**wanted))
-    team = situation["make"][-1].get("team", "tpu-training")
+    team = next((wanted["team"] for wanted in reversed(situation["make"]) if "team" in wanted), "tpu-training")
     if "end" in situation:
         conditions = [{"status": "True", **situation["end"]}]
         resource = api.resource("jobset.x-k8s.io/v1alpha2", "JobSet")

@@ -9,9 +9,12 @@ from urllib.parse import parse_qsl
 
 import pytest
 import requests
+import yaml
 from requests.adapters import BaseAdapter
 
 from environment import Environment
+from manifests.recipes import all_recipes
+from manifests.render import rendered
 from rehearsal.http_server import Request
 from rehearsal.kubernetes.server import PREFIX, serve
 from tests.rehearsal.deployed import api_of
@@ -24,9 +27,11 @@ from tpuenv.jobs.diagnosis.diagnose import diagnose
 from tpuenv.jobs.diagnosis.snapshot import Snapshot, read_snapshot
 from tpuenv.jobs.find_job import job_named
 from tpuenv.jobs.read_jobs import read_teams
+from tpuenv.jobs.runs import run_of
 from tpuenv.kubernetes.client import Cluster
 from tpuenv.kubernetes.connection import connect
 from tpuenv.main import main
+from vocabulary.keys import PRIORITY_LABEL
 
 SITUATIONS = situations()
 
@@ -87,6 +92,26 @@ def test_the_first_line_has_the_cause_and_what_to_do(
     assert first.partition(", ")[2] == " ".join(situation["says"].split())
     for words in situation.get("shows") or []:
         assert any(words in line for line in others), others
+
+
+def test_no_recipe_of_ours_is_said_to_be_wrong(deployed_once: FakeCloud, synthesis: Synthesis) -> None:
+    """Each runs, or waits for the slices that a job of a higher priority has."""
+    environment = synthesis.environment("default")
+    other = {"name": "other", "replicas": 2, "labels": {PRIORITY_LABEL: "veryhigh"}}
+    for recipe in all_recipes():
+        if recipe.tpu and recipe.unsuited(environment.groups[0]):
+            continue
+        settings = [f"{key}={value}" for key, value in recipe.required.items()]
+        texts = rendered(run_of(environment, recipe.name, settings=settings, name="train"))
+        firsts = []
+        for before in ([], [other]):
+            with made(deployed_once, {"make": before}) as cluster:
+                for text in texts.values():
+                    for document in yaml.safe_load_all(text):
+                        api_of(deployed_once).create(document)
+                firsts.append(lines_of(cluster, environment)[0])
+        assert "nothing keeps it" in firsts[0], recipe.name
+        assert ("in use by other (2 slices)" if recipe.tpu else "nothing keeps it") in firsts[1], recipe.name
 
 
 def test_there_are_situations_of_every_family_of_causes() -> None:

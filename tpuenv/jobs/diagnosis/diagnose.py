@@ -106,11 +106,8 @@ def _admitted(snapshot: Snapshot, build: str) -> Iterator[Cause]:
 def _runs(job: Job) -> Cause:
     used = f", after {counted(job.restarts, 'restart')}" if job.restarts else ""
     noun = "host" if job.slices else "pod"
-    return Cause(code="runs", cause=f"nothing keeps it: {_every(job.hosts, noun)} run{used}")
-
-
-def _every(number: int, noun: str) -> str:
-    return f"all {counted(number, noun)}" if number > 1 else f"its {noun}"
+    run = f"all {counted(job.hosts, noun)} run" if job.hosts > 1 else f"its {noun} runs"
+    return Cause(code="runs", cause=f"nothing keeps it: {run}{used}")
 
 
 def _partly(job: Job) -> Cause:
