@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cdktf import App
 
 from manifests.recipes import recipe_named
 from manifests.render import Run, arguments, rendered
@@ -27,6 +26,8 @@ def example(language: str) -> str:
 def test_the_stack_synthesizes_and_nothing_is_missing_about_its_type(
     synthesis: Synthesis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from cdktf import App  # not before stacks, which makes the bindings fast to import
+
     scope: dict[str, Any] = {}
     exec(example("python"), scope)
     app = App(outdir=str(tmp_path))

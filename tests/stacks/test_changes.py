@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cdktf import App
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -34,6 +33,8 @@ POOL = "google_container_node_pool"
 
 def node_pools(wanted: Environment) -> dict[str, Any]:
     """The resources of the stack, by type and id."""
+    from cdktf import App  # not before stacks, which makes the bindings fast to import
+
     with tempfile.TemporaryDirectory() as folder:
         app = App(outdir=folder)
         TpuNodePools(app, "tpu-node-pools", environment=wanted)
