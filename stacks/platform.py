@@ -267,6 +267,6 @@ def _kueue_configuration(environment: Environment) -> dict[str, Any]:
 
 def _wait_for_pods_ready(environment: Environment) -> dict[str, str]:
     scheduled = any(group.capacity.comes_and_goes for group in environment.groups)
-    autoscaled = scheduled or environment.settings.autopilot or any(group.autoscaled for group in environment.groups)
+    autoscaled = scheduled or any(group.autoscaled for group in environment.groups)
     recovery = PODS_READY_TIMEOUT_AUTOSCALED if autoscaled else PODS_READY_TIMEOUT
     return {"timeout": PODS_READY_TIMEOUT_SCHEDULED if scheduled else recovery, "recoveryTimeout": recovery}

@@ -145,6 +145,11 @@ def _group(reader: Reader, name: str, value: Value, settings: Settings) -> PoolG
     said.setdefault("capacity", CapacityMode.ON_DEMAND)
     for key, message in _contradictions(said):
         reader.complain(given[key], message)
+    if settings.autopilot and said.get("autoscaled") is False:
+        reader.complain(
+            given["autoscaled"],
+            "'false' cannot be with CLUSTER_MODE=autopilot, where slices exist while jobs need them; remove it",
+        )
     if len(reader.problems) > before:
         return None
     # A message about a zone that is not set begins with the place of the type.
@@ -157,7 +162,7 @@ def _group(reader: Reader, name: str, value: Value, settings: Settings) -> PoolG
         zone=said.get("zone", settings.zone),
         capacity=capacity,
         reservation=_affinity(said),
-        autoscaled=said.get("autoscaled", capacity.comes_and_goes),
+        autoscaled=said.get("autoscaled", capacity.comes_and_goes or settings.autopilot),
         max_run_seconds=(hours or LONGEST_RUN_HOURS) * 3600 if capacity.comes_and_goes else None,
     )
 

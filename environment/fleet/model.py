@@ -43,7 +43,7 @@ class PoolGroup:
     zone: str
     capacity: CapacityMode = CapacityMode.ON_DEMAND
     reservation: str = ""  # as a node pool's reservation affinity names it, with its block if one is given
-    autoscaled: bool = False  # each node pool has 0 or all of its hosts, as pods need them
+    autoscaled: bool = False  # each slice has 0 or all of its hosts, as pods need them; always so on Autopilot
     max_run_seconds: int | None = None  # when Dynamic Workload Scheduler takes the hosts back; None: it gives none
 
     @property
@@ -115,7 +115,13 @@ class Fleet:
 
 def implicit_fleet(settings: Settings) -> Fleet:
     """The fleet where there is no fleet.yaml: one pool group and one team."""
-    group = PoolGroup(name="tpu", slice=slice_for(settings.tpu_type), slices=settings.num_tpu_pools, zone=settings.zone)
+    group = PoolGroup(
+        name="tpu",
+        slice=slice_for(settings.tpu_type),
+        slices=settings.num_tpu_pools,
+        zone=settings.zone,
+        autoscaled=settings.autopilot,
+    )
     team = Team(name=settings.namespace, share=Fraction(1), pools=(group.name,), members=settings.members)
     return Fleet(
         groups=(group,),

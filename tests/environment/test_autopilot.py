@@ -37,6 +37,7 @@ def test_another_mode_is_refused_with_those_that_there_are() -> None:
     [
         ("type: v6e-16, capacity: queued", "fleet.yaml:2", "'queued' is known for node pools only"),
         ("type: v6e-16, capacity: flex-start, max_run_hours: 24", "fleet.yaml:2", "after 168 hours; remove it"),
+        ("type: v6e-16, autoscaled: false", "fleet.yaml:2", "where slices exist while jobs need them; remove it"),
         ("type: tpu7x-64", "fleet.yaml:2", "'tpu7x-64' has several hosts"),
     ],
 )
@@ -99,6 +100,7 @@ def test_groups_of_another_shape_zone_or_reservation_are_told_apart(two: str) ->
 def test_pods_select_their_capacity_and_no_label_of_ours(capacity: str, labels: dict[str, str]) -> None:
     fleet = with_fleet(TWO % (f"type: v6e-16, {capacity}", "type: v5p-32"), CLUSTER_MODE="autopilot")
     assert node_selector(fleet.groups[0], autopilot=True) == OF_SLICE | labels
+    assert all(group.autoscaled for group in (*fleet.groups, *loaded(CLUSTER_MODE="autopilot").groups))
 
 
 def test_a_node_takes_the_addresses_of_autopilot_s_pods() -> None:

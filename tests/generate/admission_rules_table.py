@@ -16,10 +16,10 @@ PAGE = Path(__file__).parent.parent.parent / "docs" / "admission-rules.md"
 
 _HEAD = """# The rules of `tpuenv check`
 
-What the API server, the webhooks of Kueue, JobSet and GKE's Ray add-on, and KubeRay's controllers do not take of a new
-manifest, their feature gates at their defaults. Each rule has manifests in `tests/admission` that break it alone.
-*Refused*: it is not created. *Never starts*: it is created, and its pods never are; of a plain Job the API server
-checks the pods at once.
+What the API server, the webhooks of Kueue, JobSet and GKE's Ray add-on, KubeRay's controllers and, with
+`CLUSTER_MODE=autopilot`, GKE's own webhook do not take of a new manifest, their feature gates at their defaults. Each
+rule has manifests in `tests/admission` that break it alone. *Refused*: it is not created. *Never starts*: it is
+created, and its pods never are; of a plain Job the API server checks the pods at once.
 Written by `python -m tests.generate.admission_rules_table`.
 
 Before the rules, fields are held against the schemas of Kubernetes 1.34, JobSet 0.12.0 and KubeRay 1.7.0, with what the

@@ -14,8 +14,8 @@ _DATA = {
 
 # The network and the subnet are protected, too: a changed range would replace the subnet, and with it the cluster.
 _CHANGED = (
-    "a setting was changed that cannot change in place, such as a name, REGION or a range (SUBNET_CIDR, PODS_CIDR, "
-    "SERVICES_CIDR)"
+    "a setting was changed that cannot change in place, such as a name, CLUSTER_MODE, REGION or a range (SUBNET_CIDR, "
+    "PODS_CIDR, SERVICES_CIDR)"
 )
 
 KILLED = (
