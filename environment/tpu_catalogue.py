@@ -145,6 +145,10 @@ TPU_VM_RUNTIMES = {
     "v6e": "v2-alpha-tpuv6e",
 }
 
+# The least version of GKE, by generation; those without one are older than every version that GKE still has.
+# https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus; the recipes of AI-Hypercomputer/tpu-recipes
+LEAST_GKE_VERSIONS = {"tpu7x": "1.34.0-gke.2201000"}
+
 # Google's page "TPU regions and zones", read November 2026. More zones are opened to single customers, and the list
 # grows: for hints and warnings, never to refuse.
 ZONES: dict[str, tuple[str, ...]] = {

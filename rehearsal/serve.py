@@ -15,7 +15,7 @@ import grpc
 from rehearsal import http_server, started_processes
 from rehearsal.cloud import Cloud
 from rehearsal.cloudbuild import api
-from rehearsal.google import artifact_registry_api, cluster_api, http_access, list_apis
+from rehearsal.google import artifact_registry_api, cluster_api, compute_api, http_access, list_apis, project_api
 from rehearsal.google.cloud_storage_api import Storage
 from rehearsal.kubernetes import server
 from rehearsal.resource_types import DATA_SOURCES, RESOURCE_TYPES
@@ -75,17 +75,12 @@ def answers(cloud: Cloud) -> Callable[[http_server.Request], http_server.Respons
     def answer(request: http_server.Request) -> http_server.Response:
         if request.path.startswith(server.PREFIX):
             return server.serve(cloud, request)
-        building, listing = api.serves(request.path), list_apis.is_list(request.path)
-        registry, cluster = artifact_registry_api.serves(request.path), cluster_api.serves(request.path)
-        http_access.check_quota_project(cloud, request, storage=not (building or listing or registry or cluster))
-        if building:
-            return api.serve(cloud, request)
-        if cluster:
-            return cluster_api.serve(cloud, request)
-        if listing:
-            return list_apis.serve(cloud, request)
-        if registry:
-            return artifact_registry_api.serve(cloud, request)
+        apis = (api, cluster_api, compute_api, project_api, list_apis, artifact_registry_api)
+        serving = next((module for module in apis if module.serves(request.path)), None)
+        http_access.check_quota_project(cloud, request, storage=serving is None)
+        if serving is not None:
+            response: http_server.Response = serving.serve(cloud, request)
+            return response
         return storage.handle(request)
 
     return answer

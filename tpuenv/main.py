@@ -33,6 +33,7 @@ _COMMANDS = (
     "cancel",
     "fleet",
     "cost",
+    "preflight",
     "bootstrap",
     "plan",
     "apply",

@@ -4,5 +4,5 @@ The resource types and their rules, by service: gke (clusters), node_pools (of a
 rules for node pools), network, storage, iam (service accounts, roles, members), project, services (the rest). What
 they share: resource (a type as a row), names, labels, errors, locations. Whether a caller may do something:
 permissions (the roles that are bound), conditions (of bindings), http_access (the same for requests over HTTP). APIs
-that are called over HTTP: cloud_storage_api, list_apis, artifact_registry_api.
+that are called over HTTP: cloud_storage_api, project_api, compute_api, cluster_api, list_apis, artifact_registry_api.
 """

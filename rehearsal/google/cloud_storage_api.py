@@ -34,7 +34,7 @@ class Storage:
         """The answer; raises HttpError."""
         path = request.path.lstrip("/")
         for pattern, serve in (
-            (r"(?:storage/v1/)?b", self._make),
+            (r"(?:storage/v1/)?b", self._buckets),
             (r"(?:storage/v1/)?b/([^/]+)", self._bucket),
             (r"(?:storage/v1/)?b/([^/]+)/o", self._list),
             (r"(?:(?:download/)?storage/v1/)?b/([^/]+)/o/([^/]+)", self._object),
@@ -73,12 +73,22 @@ class Storage:
         versioning = self._attributes(bucket).get("versioning") or [{}]
         return bool(versioning[0].get("enabled"))
 
-    def _make(self, request: Request) -> Response:
-        """https://cloud.google.com/storage/docs/json_api/v1/buckets/insert"""
-        body = json.loads(request.body or b"{}")
+    def _buckets(self, request: Request) -> Response:
+        """https://cloud.google.com/storage/docs/json_api/v1/buckets: list and insert"""
+        account, project = caller(request), request.query.get("project", "")
+        if request.method == "GET":
+            if permissions.denied(self.cloud, account, "storage.buckets.list", f"projects/{project}", project=project):
+                raise HttpError(
+                    403, f"{account} does not have storage.buckets.list access to the Google Cloud project."
+                )
+            own = [item.name for item in self.cloud.find(BUCKET) if item.attributes.get("project") == project]
+            return json_response({"kind": "storage#buckets", "items": [{"name": name} for name in own]})
         if request.method != "POST":
             raise HttpError(404, "Not Found")
-        account, project = caller(request), request.query.get("project", "")
+        return self._make(request, account, project)
+
+    def _make(self, request: Request, account: str, project: str) -> Response:
+        body = json.loads(request.body or b"{}")
         if permissions.denied(self.cloud, account, "storage.buckets.create", f"projects/{project}", project=project):
             raise HttpError(403, f"{account} does not have storage.buckets.create access to the Google Cloud project.")
         with self.cloud.transaction():

@@ -31,7 +31,7 @@ def _listed() -> dict[str, tuple[re.Pattern[str], Listing]]:
 _LISTED = _listed()
 
 
-def is_list(path: str) -> bool:
+def serves(path: str) -> bool:
     """Whether a request to that path lists objects."""
     return any(pattern.fullmatch(path) for pattern, _ in _LISTED.values())
 

@@ -20,11 +20,21 @@ _REGIONS = frozenset(_LISTS["zones"])
 SCHEDULER_REGIONS = frozenset(_LISTS["scheduler_regions"])
 _ZONES = {f"{region}-{letter}" for region, letters in _LISTS["zones"].items() for letter in letters}
 _ZONES |= {*_LISTS["ai_zones"]}
+OLDEST_MINOR: dict[str, int] = _LISTS["oldest_minor"]  # of GKE, by release channel
+NEWEST_MINOR: int = _LISTS["newest_minor"]
 
 
 def offer(cloud: Cloud, name: str) -> None:
     """From now on that region, zone or GKE version exists."""
     cloud.put(OFFERED, name, {})
+
+
+def is_region(cloud: Cloud, name: str) -> bool:
+    return name in _REGIONS or cloud.get(OFFERED, name) is not None
+
+
+def is_zone(cloud: Cloud, name: str) -> bool:
+    return name in _ZONES or cloud.get(OFFERED, name) is not None
 
 
 def region_exists(change: Change) -> None:
@@ -56,8 +66,8 @@ def version_exists(change: Change) -> None:
     if not version or version == (change.prior or {}).get("min_master_version"):
         return
     channel = value_at(change.values, "release_channel.channel") or "REGULAR"
-    oldest = _LISTS["oldest_minor"].get(channel, min(_LISTS["oldest_minor"].values()))
-    known = version.startswith("1.") and oldest <= int(version.split(".")[1]) <= _LISTS["newest_minor"]
+    oldest = OLDEST_MINOR.get(channel, min(OLDEST_MINOR.values()))
+    known = version.startswith("1.") and oldest <= int(version.split(".")[1]) <= NEWEST_MINOR
     if not known and change.get(OFFERED, version) is None:
         raise bad_request(f'Master version "{version}" is unsupported.')
 

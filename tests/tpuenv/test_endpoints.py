@@ -18,6 +18,8 @@ _FAKE = "http://127.0.0.1:8080"
         ("cloudbuild.googleapis.com", "GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT", _FAKE),
         ("artifactregistry.googleapis.com", "GOOGLE_ARTIFACT_REGISTRY_CUSTOM_ENDPOINT", f"{_FAKE}/v1/"),
         ("container.googleapis.com", "GOOGLE_CONTAINER_CUSTOM_ENDPOINT", f"{_FAKE}/v1/"),
+        ("compute.googleapis.com", "GOOGLE_COMPUTE_CUSTOM_ENDPOINT", f"{_FAKE}/compute/v1/"),
+        ("cloudresourcemanager.googleapis.com", "GOOGLE_RESOURCE_MANAGER_V3_CUSTOM_ENDPOINT", f"{_FAKE}/v3/"),
     ],
 )
 def test_a_service_is_where_the_providers_variable_says(
@@ -27,7 +29,7 @@ def test_a_service_is_where_the_providers_variable_says(
     assert endpoints.url(host) == f"https://{host}"
     monkeypatch.setenv(variable, value)
     assert endpoints.url(host) == _FAKE
-    assert endpoints.url("compute.googleapis.com") == "https://compute.googleapis.com"
+    assert endpoints.url("pubsub.googleapis.com") == "https://pubsub.googleapis.com"
 
 
 def test_an_access_token_and_a_place_are_all_that_is_needed_to_connect(monkeypatch: pytest.MonkeyPatch) -> None:

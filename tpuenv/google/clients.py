@@ -90,7 +90,7 @@ class Clients:
             initial=self.patience.poll / 3,
             maximum=10,
             timeout=self.patience.again,
-            on_error=lambda error: self.say(f"  no good answer yet ({_brief(error)}); trying again"),
+            on_error=lambda error: self.say(f"  no good answer yet ({brief(error)}); trying again"),
         )
 
     def request(self, method: str, url: str, **options: Any) -> requests.Response:
@@ -136,10 +136,10 @@ class Clients:
             return self._refusal(error, what, permission, role)
         if isinstance(error, TransportError | requests.exceptions.RequestException):
             return (
-                f"network: no answer within {self.patience.again:.0f} s: {_brief(error)}; check the connection and "
+                f"network: no answer within {self.patience.again:.0f} s: {brief(error)}; check the connection and "
                 "HTTPS_PROXY, then run this again"
             )
-        return f"credentials: Google does not accept yours ({_brief(error)}); {LOG_IN}"
+        return f"credentials: Google does not accept yours ({brief(error)}); {LOG_IN}"
 
     def _refusal(self, error: exceptions.GoogleAPICallError, what: str, permission: str, role: str) -> str:
         message, reasons = message_of(error), _reasons(error)
@@ -168,7 +168,7 @@ class Clients:
             return (
                 f"permission: {who or 'your account'} may not {what} in project '{self.project_id}': it needs "
                 f"{permission}. An administrator grants it with\n"
-                f"  gcloud projects add-iam-policy-binding {self.project_id} --member={_member(who)} --role={role}\n"
+                f"  gcloud projects add-iam-policy-binding {self.project_id} --member={member(who)} --role={role}\n"
                 f"Google says: {message}"
             )
         recover = "; `tpuenv recover` says how to restore it" if "bucket does not exist" in message else ""
@@ -223,7 +223,7 @@ def credentials(project_id: str) -> google.auth.credentials.Credentials:
             scopes=["https://www.googleapis.com/auth/cloud-platform"], quota_project_id=quota_project or project_id
         )
     except (DefaultCredentialsError, RefreshError) as error:
-        raise Failed(f"credentials: none that can be used on this machine ({_brief(error)}); {LOG_IN}") from error
+        raise Failed(f"credentials: none that can be used on this machine ({brief(error)}); {LOG_IN}") from error
     if not isinstance(login, Person | FederatedPerson) and isinstance(login, CredentialsWithQuotaProject):
         login = login.with_quota_project(quota_project)  # type: ignore[no-untyped-call]
     return login
@@ -255,13 +255,14 @@ def _principal_in(message: str) -> str:
     return match[1] if match else ""
 
 
-def _member(principal: str) -> str:
+def member(principal: str) -> str:
+    """An account as IAM policies name it, with a placeholder for one that is not known."""
     if not principal:
         return "user:YOUR_EMAIL"
     return f"serviceAccount:{principal}" if principal.endswith(".gserviceaccount.com") else f"user:{principal}"
 
 
-def _brief(error: Exception) -> str:
+def brief(error: Exception) -> str:
     """An error in one short line. Of a failed connection, the host that did not answer and the kind of fault."""
     text = " ".join(str(error).split())
     if host := re.search(r"host='([^']+)'", text):

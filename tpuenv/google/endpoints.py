@@ -15,6 +15,12 @@ _VARIABLES = {
     "cloudbuild.googleapis.com": "GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT",
     "artifactregistry.googleapis.com": "GOOGLE_ARTIFACT_REGISTRY_CUSTOM_ENDPOINT",
     "container.googleapis.com": "GOOGLE_CONTAINER_CUSTOM_ENDPOINT",
+    "compute.googleapis.com": "GOOGLE_COMPUTE_CUSTOM_ENDPOINT",
+    "cloudresourcemanager.googleapis.com": "GOOGLE_RESOURCE_MANAGER_V3_CUSTOM_ENDPOINT",
+    "serviceusage.googleapis.com": "GOOGLE_SERVICE_USAGE_CUSTOM_ENDPOINT",
+    "cloudbilling.googleapis.com": "GOOGLE_CLOUD_BILLING_CUSTOM_ENDPOINT",
+    "orgpolicy.googleapis.com": "GOOGLE_ORG_POLICY_CUSTOM_ENDPOINT",
+    "cloudquotas.googleapis.com": "GOOGLE_CLOUD_QUOTAS_CUSTOM_ENDPOINT",
 }
 
 
@@ -25,7 +31,7 @@ def url(host: str) -> str:
     """
     variable = next((name for end, name in _VARIABLES.items() if host.endswith(end)), "")
     endpoint = os.environ.get(variable, "") if variable else ""
-    return re.sub(r"(/storage)?(/v[0-9][a-z0-9]*)?/*$", "", endpoint) or f"https://{host}"
+    return re.sub(r"(/storage|/compute)?(/v[0-9][a-z0-9]*)?/*$", "", endpoint) or f"https://{host}"
 
 
 def storage() -> dict[str, str]:

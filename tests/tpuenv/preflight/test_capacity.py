@@ -1,0 +1,206 @@
+"""The rows about quotas, machine types, versions of GKE and reservations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rehearsal.google.compute_api import RESERVATION
+from rehearsal.google.network import CLUSTER
+from tests.fleets import one_group
+from tests.google_replies import switched_off
+from tests.tpuenv.preflight.conftest import FakeProject
+from tpuenv.preflight import offers, quotas, reservations, tpu_quotas
+
+FAMILY = "TPUS-PER-TPU-FAMILY"
+RESERVED = one_group("type: v5p-128, slices: 2, capacity: reservation, reservation: ours, zone: us-east5-a")
+RESERVATION_NAME = "projects/some-project/zones/us-east5-a/reservations/ours"
+CLUSTER_NAME = "projects/some-project/locations/us-east5/clusters/tpu-cluster"
+
+
+def region(**quotas: float) -> dict[str, Any]:
+    """The answer of regions.get with these quotas alone: limits, and usage by names that end with _used."""
+    names = [name for name in quotas if not name.endswith("_used")]
+    listed = [{"metric": name, "limit": quotas[name], "usage": quotas.get(f"{name}_used", 0.0)} for name in names]
+    return {"kind": "compute#region", "name": "us-east5", "quotas": listed}
+
+
+def test_a_quota_that_is_too_low_is_missing_and_asked_for_with_what_others_use(google: FakeProject) -> None:
+    google.reply(r"/regions/us-east5\Z", region(N2_CPUS=72.0, N2_CPUS_used=48.0))
+    row = google.rows(quotas.CHECK)["N2_CPUS"]
+    assert (row.need, row.have, row.verdict.value) == ("32", "72, 48 used", "missing")
+    assert row.fix == (
+        "gcloud beta quotas preferences create --service=compute.googleapis.com --project=some-project "
+        "--quota-id=N2-CPUS-per-project-region --preferred-value=80 --dimensions=region=us-east5"
+    )
+
+
+def test_what_the_deployed_environment_uses_itself_is_not_counted_twice(google: FakeProject) -> None:
+    google.cloud.put(CLUSTER, CLUSTER_NAME, {"name": "tpu-cluster", "location": "us-east5"})
+    google.reply(r"/regions/us-east5\Z", region(N2_CPUS=32.0, N2_CPUS_used=32.0))
+    assert google.rows(quotas.CHECK)["N2_CPUS"].verdict.value == "ok"
+
+
+def test_a_quota_that_google_does_not_list_is_unknown(google: FakeProject) -> None:
+    google.reply(r"/regions/us-east5\Z", region(N2_CPUS=72.0))
+    row = google.rows(quotas.CHECK)["SSD_TOTAL_GB"]
+    assert (row.verdict.value, row.have) == ("unknown", "Google lists no such quota")
+    assert row.fix == "https://console.cloud.google.com/iam-admin/quotas?project=some-project"
+    assert google.rows(quotas.CHECK, CPU_MACHINE_TYPE="c4-standard-8")["vCPUs of c4"].verdict.value == "unknown"
+
+
+def test_a_project_that_has_all_its_networks_already_is_missing_one(google: FakeProject) -> None:
+    full = {"quotas": [{"metric": "NETWORKS", "limit": 5.0, "usage": 5.0}]}
+    google.reply(r"/compute/v1/projects/some-project\Z", full)
+    row = google.rows(quotas.CHECK)["NETWORKS"]
+    assert (row.verdict.value, row.have) == ("missing", "5, 5 used")
+    assert "--quota-id=NETWORKS-per-project --preferred-value=6" in row.fix
+
+
+@pytest.mark.parametrize(
+    ("infos", "verdict", "have"),
+    [
+        ([{"dimensions": {"region": "us-east5", "tpu_family": "CT6E"}, "details": {"value": "31"}}], "missing", "31"),
+        ([{"dimensions": {"region": "us-east5", "tpu_family": "CT6E"}, "details": {"value": "32"}}], "ok", "32"),
+        ([{"dimensions": {"tpu_family": "CT6E"}, "details": {"value": "-1"}}], "ok", "unlimited"),
+        # The most specific entry counts, and no entry of another region or family.
+        (
+            [
+                {"dimensions": {"region": "us-east5", "tpu_family": "CT6E"}, "details": {"value": "16"}},
+                {"dimensions": {"region": "us-east5", "tpu_family": "TPU7X"}, "details": {"value": "64"}},
+                {"dimensions": {"region": "us-east1", "tpu_family": "CT6E"}, "details": {"value": "64"}},
+                {"details": {"value": "64"}},
+            ],
+            "missing",
+            "16",
+        ),
+        ([{"dimensions": {"region": "us-east1"}, "details": {"value": "64"}}], "unknown", "states no value"),
+        ([{"dimensions": {"tpu_family": "CT6E"}, "details": {}}], "unknown", "states no value"),
+        ([], "unknown", "states no value"),
+    ],
+)
+def test_the_quota_of_a_family_is_the_one_of_the_region(
+    google: FakeProject, infos: list[dict[str, Any]], verdict: str, have: str
+) -> None:
+    google.reply(FAMILY, {"quotaId": FAMILY, "dimensionsInfos": infos})
+    row = google.rows(tpu_quotas.CHECK)["ct6e chips"]
+    assert (row.verdict.value, have in row.have) == (verdict, True), row
+    if verdict == "missing":
+        assert "--preferred-value=32 --dimensions=region=us-east5,tpu_family=CT6E" in row.fix
+
+
+def test_spot_and_flex_start_count_as_preemptible_and_reserved_chips_do_not_count(google: FakeProject) -> None:
+    groups = {
+        "a": "type: v6e-16, slices: 1, capacity: spot",
+        "b": "type: v6e-16, slices: 2, capacity: flex-start",
+        "c": "type: v5p-128, slices: 2, capacity: reservation, reservation: ours",
+        "d": "type: v5litepod-16, slices: 1",
+        "e": "type: tpu7x-64, slices: 1, capacity: spot",
+    }
+    pools = "".join(f"  {name}: {{{keys}}}\n" for name, keys in groups.items())
+    rows = google.rows(tpu_quotas.CHECK, f"tpu_pools:\n{pools}teams:\n  research:\n")
+    assert rows["preemptible ct6e chips"].need == "48"
+    assert "ct6e chips" not in rows
+    assert not any("V5P" in what or "ct5p" in what for what in rows)
+    assert (rows["TPU_LITE_PODSLICE_V5"].need, rows["TPU_LITE_PODSLICE_V5"].verdict.value) == ("16", "ok")
+    assert rows["preemptible tpu7x chips"].verdict.value == "unknown"
+
+
+def test_the_quota_of_tpu_vms_is_another_and_unknown(google: FakeProject) -> None:
+    fleet = one_group("type: v6e-16, slices: 1") + "tpu_vms:\n  lab: {type: v6e-16, team: research}\n"
+    row = google.rows(tpu_quotas.CHECK, fleet)["TPU VMs lab"]
+    assert row.verdict.value == "unknown"
+    assert "service=tpu.googleapis.com" in row.fix
+
+
+def test_quotas_of_an_api_that_is_off_are_unknown_with_what_enables_it(google: FakeProject) -> None:
+    google.reply(FAMILY, switched_off("cloudquotas.googleapis.com"), status=403)
+    row = google.rows(tpu_quotas.CHECK)["ct6e chips"]
+    assert (row.verdict.value, row.have) == ("unknown", "cloudquotas.googleapis.com is off")
+    assert row.fix == "gcloud services enable cloudquotas.googleapis.com --project=some-project"
+
+
+def test_a_machine_type_that_a_zone_has_not_is_missing_with_the_zones_that_have_it(google: FakeProject) -> None:
+    google.reply("machineTypes/ct6e-standard-4t", {"error": {"code": 404, "message": "not found"}}, status=404)
+    rows = google.rows(offers.CHECK)
+    row = rows["machine type ct6e-standard-4t"]
+    assert (row.verdict.value, row.have) == ("missing", "not offered there")
+    assert "us-east5-b" in row.fix
+    assert rows["machine type n2-standard-8"].verdict.value == "ok"
+
+
+def versions(default: str, *valid: str) -> dict[str, Any]:
+    return {"channels": [{"channel": "REGULAR", "defaultVersion": default, "validVersions": [*valid, default]}]}
+
+
+NEWER = "1.34.1-gke.1829001"
+
+
+@pytest.mark.parametrize(
+    ("settings", "answer", "verdict", "have", "fix"),
+    [
+        ({}, versions("1.33.5-gke.1"), "ok", "1.33.5-gke.1", ""),
+        ({"GKE_VERSION": "1.34"}, versions("1.33.5-gke.1", NEWER), "ok", NEWER, ""),
+        ({"GKE_VERSION": "1.34.1"}, versions("1.33.5-gke.1", NEWER), "ok", NEWER, ""),
+        ({"GKE_VERSION": "1.34"}, versions("1.33.5-gke.1"), "missing", "REGULAR has 1.33.5-gke.1", "GKE_VERSION=1.33"),
+        ({"TPU_TYPE": "tpu7x-64"}, versions("1.34.0-gke.2200000", NEWER), "missing", "1.34.0-gke.22", f"={NEWER}"),
+        ({"TPU_TYPE": "tpu7x-64"}, versions("1.33.5-gke.1"), "missing", "1.33.5-gke.1", "RELEASE_CHANNEL=RAPID"),
+        ({"TPU_TYPE": "tpu7x-64"}, versions(NEWER), "ok", NEWER, ""),
+        ({}, {"channels": []}, "missing", "REGULAR has no versions", "RELEASE_CHANNEL=RAPID"),
+    ],
+)
+def test_the_version_of_gke_is_one_of_the_channel_and_knows_the_tpus(
+    google: FakeProject, settings: dict[str, str], answer: dict[str, Any], verdict: str, have: str, fix: str
+) -> None:
+    google.reply("serverConfig", answer)
+    row = google.rows(offers.CHECK, **settings)["GKE version"]
+    assert (row.verdict.value, have in row.have, fix in row.fix) == (verdict, True, True), row
+
+
+def specific(count: int, *, used: int = 0, machine_type: str = "ct5p-hightpu-4t", **more: Any) -> dict[str, Any]:
+    """As reservations.get shows it."""
+    of_type = {"count": str(count), "inUseCount": str(used), "instanceProperties": {"machineType": machine_type}}
+    return {"specificReservation": of_type, "specificReservationRequired": True, "status": "READY", **more}
+
+
+def aggregate(chips: int, *, used: int = 0, family: str = "VM_FAMILY_CLOUD_TPU_POD_SLICE_CT5P") -> dict[str, Any]:
+    resources = {
+        key: [{"accelerator": {"acceleratorCount": count, "acceleratorType": "ct5p"}}]
+        for key, count in (("reservedResources", chips), ("inUseResources", used))
+    }
+    reserved = {"vmFamily": family, "workloadType": "BATCH", **resources}
+    return {"aggregateReservation": reserved, "specificReservationRequired": True, "status": "READY"}
+
+
+@pytest.mark.parametrize(
+    ("reservation", "verdict", "have"),
+    [
+        (None, "missing", "does not exist there"),
+        (specific(32), "ok", "32 x ct5p-hightpu-4t, 0 used"),
+        (specific(31), "missing", "31 x ct5p-hightpu-4t, 0 used"),
+        (specific(40, used=16), "missing", "40 x ct5p-hightpu-4t, 16 used"),
+        (specific(32, machine_type="ct6e-standard-4t"), "missing", "it is of ct6e-standard-4t"),
+        (specific(32, status="CREATING"), "missing", "it is CREATING"),
+        (specific(32, specificReservationRequired=False), "missing", "made without --require-specific-reservation"),
+        (aggregate(128), "ok", "32 x VM_FAMILY_CLOUD_TPU_POD_SLICE_CT5P, 0 used"),
+        (aggregate(128, used=64), "missing", "16 used"),
+        (aggregate(128, family="VM_FAMILY_CLOUD_TPU_LITE_POD_SLICE_CT6E"), "missing", "it is of VM_FAMILY_CLOUD_TPU_L"),
+    ],
+)
+def test_a_reservation_exists_matches_and_has_room(
+    google: FakeProject, reservation: dict[str, Any] | None, verdict: str, have: str
+) -> None:
+    if reservation:
+        google.cloud.put(RESERVATION, RESERVATION_NAME, reservation)
+    row = google.rows(reservations.CHECK, RESERVED)["reservation ours"]
+    assert row.need == "32 x ct5p-hightpu-4t in us-east5-a"
+    assert (row.verdict.value, have in row.have) == (verdict, True), row
+
+
+def test_a_shared_reservation_is_asked_for_where_it_is(google: FakeProject) -> None:
+    fleet = RESERVED.replace("ours", "projects/the-owner/reservations/ours, reservation_block: block-1")
+    google.reply("/projects/the-owner/", {"error": {"code": 403, "message": "no"}}, status=403)
+    row = google.rows(reservations.CHECK, fleet)["reservation ours"]
+    assert (row.verdict.value, row.have) == ("unknown", "takes compute.reservations.get")
+    assert row.fix.startswith("gcloud projects add-iam-policy-binding the-owner ")
