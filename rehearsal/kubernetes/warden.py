@@ -57,8 +57,10 @@ def violations(spec: Object) -> Iterator[tuple[str, str]]:
     for name in _HOST_NAMESPACES:
         if spec.get(name):
             yield "autogke-disallow-hostnamespaces", f"enabling {name} is not allowed in Autopilot."
-    containers = [*spec.get("containers", []), *spec.get("initContainers", [])]
-    paths = {item["name"]: item["hostPath"].get("path", "") for item in spec.get("volumes", []) if "hostPath" in item}
+    containers = [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]
+    paths = {
+        item["name"]: item["hostPath"].get("path", "") for item in spec.get("volumes") or [] if item.get("hostPath")
+    }
     for container in containers:
         yield from _of_container(container, paths)
     yield from _of_selectors(spec, containers)
@@ -68,16 +70,16 @@ def _of_container(container: Object, paths: dict[str, str]) -> Iterator[tuple[st
     name, security = container["name"], container.get("securityContext") or {}
     if security.get("privileged"):
         yield "autogke-disallow-privilege", f"container {name} is privileged; not allowed in Autopilot"
-    for capability in (security.get("capabilities") or {}).get("add", []):
+    for capability in (security.get("capabilities") or {}).get("add") or []:
         if capability.removeprefix("CAP_") not in _CAPABILITIES:
             words = f"linux capability '{capability}' on container '{name}' not allowed"
             yield "autogke-default-linux-capabilities", words
-    ports = [port["hostPort"] for port in container.get("ports", []) if port.get("hostPort")]
+    ports = [port["hostPort"] for port in container.get("ports") or [] if port.get("hostPort")]
     if ports:
         listed = " ".join(map(str, ports))
         words = f"container {name} specifies host ports [{listed}], which are disallowed in Autopilot."
         yield "autogke-no-host-port", words
-    for mount in container.get("volumeMounts", []):
+    for mount in container.get("volumeMounts") or []:
         path = paths.get(mount["name"])
         if path is None:
             continue
@@ -92,12 +94,12 @@ def _of_container(container: Object, paths: dict[str, str]) -> Iterator[tuple[st
 
 def _of_selectors(spec: Object, containers: list[Object]) -> Iterator[tuple[str, str]]:
     selector: dict[str, Any] = spec.get("nodeSelector") or {}
-    tolerated = [item.get("key") for item in spec.get("tolerations", [])]
+    tolerated = [item.get("key") for item in spec.get("tolerations") or []]
     for key in selector:
         if key in _REFUSED_LABELS or not (_is_theirs(key) or key in tolerated):
             words = f"Key '{key}' is not allowed with node selector"
             yield "autogke-node-affinity-selector-limitation", words
-    asks = any(TPU in (item.get("resources") or {}).get("limits", {}) for item in containers)
+    asks = any(TPU in ((item.get("resources") or {}).get("limits") or {}) for item in containers)
     if asks and not {ACCELERATOR_LABEL, TOPOLOGY_LABEL} <= selector.keys():
         yield "autogke-tpu-limitation", f"Pods that request {TPU} must select {ACCELERATOR_LABEL} and {TOPOLOGY_LABEL}."
     if not asks and TPU in tolerated:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from admission import NotAWorkload, Verdict, explain
-from tests.admission_cases import CASES, Object, fleet, manifest_of
+from tests.admission_cases import CASES, Object, autopilot_fleet, fleet, manifest_of
 from tests.examples import examples
 
 NAMES = sorted(path.stem for path in CASES.glob("*.yaml"))
@@ -91,11 +91,11 @@ def _mangled(draw: st.DrawFn) -> Object:
     return manifest
 
 
-@given(manifest=_mangled(), name=st.sampled_from(["one-team", "two-teams", "mixed"]))
+@given(manifest=_mangled(), name=st.sampled_from(["one-team", "two-teams", "mixed", "autopilot"]))
 @settings(max_examples=examples(150))
 def test_no_manifest_makes_a_traceback(manifest: Object, name: str) -> None:
     try:
-        explanation = explain(fleet(name), manifest)
+        explanation = explain(autopilot_fleet() if name == "autopilot" else fleet(name), manifest)
     except NotAWorkload as error:
         assert str(error) and "\n" not in str(error)
     else:
