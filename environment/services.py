@@ -29,6 +29,15 @@ SERVICES: Mapping[str, str] = MappingProxyType(
 )
 """Name of the service -> what needs it. None is ever switched off again: other users of the project may need it too."""
 
+PREFLIGHT_SERVICES: Mapping[str, str] = MappingProxyType(
+    {
+        "cloudbilling.googleapis.com": "tpuenv preflight: the billing account",
+        "cloudquotas.googleapis.com": "tpuenv preflight: quotas of TPUs",
+        "orgpolicy.googleapis.com": "tpuenv preflight: organisation policies",
+    }
+)
+"""As SERVICES; `tpuenv bootstrap` enables them too, and no stack needs them."""
+
 TPU_VM_SERVICES: Mapping[str, str] = MappingProxyType(
     {
         "tpu.googleapis.com": "TPU VMs",

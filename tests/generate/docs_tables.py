@@ -21,6 +21,7 @@ from stacks.pipeline import Pipeline
 from stacks.tpu_vms import TpuVms
 from tests import published
 from tests.generate.identities_table import identities_table
+from tests.generate.preflight_screen import preflight_screen
 from tpuenv.cost.prices import load as load_prices
 from tpuenv.cost.report import report
 from tpuenv.cost.report_text import difference, lines
@@ -196,6 +197,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/settings.md": {"settings": settings_table},
     "docs/tpu-types.md": {"slices": slices_table, "machines": machines_table, "zones": zones_table},
     "docs/identities.md": {"identities": identities_table},
+    "docs/preflight.md": {"preflight": preflight_screen},
     "docs/cost.md": {"cost": cost_screen, "change": cost_of_a_slice},
 }
 

@@ -4,6 +4,8 @@ The answers have the shapes of Google's reference:
   https://cloud.google.com/service-usage/docs/reference/rest/v1/services
   https://cloud.google.com/service-usage/docs/reference/rest/v1/operations
   https://cloud.google.com/storage/docs/json_api/v1/buckets
+  https://cloud.google.com/resource-manager/reference/rest/v3/projects/testIamPermissions
+  https://cloud.google.com/billing/docs/reference/rest/v1/projects/getBillingInfo
   https://cloud.google.com/apis/design/errors
   https://cloud.google.com/storage/docs/json_api/v1/status-codes
 """
@@ -48,6 +50,8 @@ class Google:
     lists_until_shown: int = 0  # as enabled, after the operation is done
     asks_until_it_answers: int = 0  # of an API that is enabled already
     operation_error: Json | None = None
+    billing: bool = True  # whether its account is open
+    lacking: set[str] = field(default_factory=set)  # permissions that the caller has not
     requests: list[str] = field(default_factory=list)
     url: str = ""
     _operations: dict[str, list[str]] = field(default_factory=dict)
@@ -56,7 +60,8 @@ class Google:
 
     @property
     def changes(self) -> list[str]:
-        return [request for request in self.requests if not request.startswith("GET ")]
+        reads = ("GET ", f"POST /api/cloudresourcemanager.googleapis.com/v3/projects/{PROJECT}:testIamPermissions")
+        return [request for request in self.requests if not request.startswith(reads)]
 
     def answer(self, method: str, path: str, query: Mapping[str, list[str]], body: Json) -> tuple[int, Json]:
         request = f"{method} {path}"
@@ -66,7 +71,7 @@ class Google:
                 fault.times -= 1
                 return fault.status, fault.body
         if match := re.fullmatch(r"/api/([^/]+)/.*", path):
-            return self._asked(match[1])
+            return self._asked(match[1], path, body)
         if path.startswith("/storage/v1/b"):
             return self._storage(method, path.removeprefix("/storage/v1/b").removeprefix("/"), query, body)
         if request == f"GET /v1/projects/{PROJECT}/services:batchGet":
@@ -117,10 +122,14 @@ class Google:
             },
         }
 
-    def _asked(self, host: str) -> tuple[int, Json]:
+    def _asked(self, host: str, path: str, body: Json) -> tuple[int, Json]:
         name = re.sub("^[a-z]+-[a-z]+[0-9]+-", "", host)
         self._asks[name] = self._asks.get(name, 0) + 1
         if name in self.enabled and self._asks[name] > self.asks_until_it_answers:
+            if path.endswith(":testIamPermissions"):
+                return 200, {"permissions": [each for each in body["permissions"] if each not in self.lacking]}
+            if path.endswith("/billingInfo"):
+                return 200, {"billingAccountName": "billingAccounts/0-1-2", "billingEnabled": self.billing}
             return 200, {}
         return 403, switched_off(name)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import environment
-from environment.services import SERVICES
+from environment.services import PREFLIGHT_SERVICES, SERVICES
 from tests.google_replies import (
     NUMBER,
     PROJECT,
@@ -42,6 +42,7 @@ with warnings.catch_warnings():
     from google.cloud.storage import Client as StorageClient
 
 ROOT = Path(__file__).parent.parent.parent
+EVERY_API = {*SERVICES, *PREFLIGHT_SERVICES}
 STATE = f"{PROJECT}-tpu-tf-state"
 
 
@@ -119,7 +120,7 @@ def good_bucket() -> dict[str, object]:
 
 def test_a_fresh_project_gets_every_api_and_the_state_bucket(google: Google, run: Bootstrap) -> None:
     said = run()
-    assert google.enabled == set(SERVICES)
+    assert google.enabled == EVERY_API
     made = google.buckets[STATE]
     assert made["location"] == "US-EAST5"
     assert made["versioning"] == {"enabled": True}
@@ -129,7 +130,7 @@ def test_a_fresh_project_gets_every_api_and_the_state_bucket(google: Google, run
     (rule,) = made["lifecycle"]["rule"]
     assert rule["action"] == {"type": "Delete"}
     assert set(rule["condition"]) == {"numNewerVersions", "daysSinceNoncurrentTime"}  # so never the live version
-    assert f"Enabled {len(SERVICES) - 2} APIs" in said
+    assert f"Enabled {len(EVERY_API) - 2} APIs" in said
     assert f"Created bucket {STATE} in us-east5" in said
     assert said.splitlines()[-1].startswith("Next: tpuenv deploy")
 
@@ -185,7 +186,7 @@ def test_a_bucket_changed_by_hand_is_corrected_and_reported(google: Google, run:
 
 
 def test_rules_and_labels_that_somebody_chose_stay(google: Google, run: Bootstrap) -> None:
-    google.enabled = set(SERVICES)
+    google.enabled = set(EVERY_API)
     google.buckets[STATE] = good_bucket()
     assert f"Bucket {STATE} is as it should be" in run()
     assert google.changes == []
@@ -258,6 +259,26 @@ def test_a_deleted_state_bucket_is_not_replaced_as_long_as_it_can_be_restored(go
 def test_what_another_deleted_bucket_was_called_does_not_matter(google: Google, run: Bootstrap) -> None:
     google.deleted = [bucket(f"{STATE}-2", generation="43")]
     assert f"Created bucket {STATE}" in run()
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_without_an_open_billing_account_or_a_permission_it_stops_before_it_changes_anything(
+    google: Google, run: Bootstrap, dry_run: bool
+) -> None:
+    google.enabled = {*EVERY_API} - {"compute.googleapis.com"}
+    google.billing, google.lacking = False, {"storage.buckets.create", "serviceusage.services.enable"}
+    with pytest.raises(Failed) as failed:
+        run(dry_run=dry_run)
+    assert str(failed.value) == (
+        "billing account: 0-1-2 is closed; needed is one that is open:\n"
+        f"  gcloud billing projects link {PROJECT} --billing-account=ACCOUNT    # gcloud billing accounts list\n"
+        "serviceusage.serviceUsageAdmin: without serviceusage.services.enable; needed is 3 permissions:\n"
+        f"  gcloud projects add-iam-policy-binding {PROJECT} --member=user:YOUR_EMAIL "
+        "--role=roles/serviceusage.serviceUsageAdmin\n"
+        "storage.admin: without storage.buckets.create; needed is 4 permissions:\n"
+        f"  gcloud projects add-iam-policy-binding {PROJECT} --member=user:YOUR_EMAIL --role=roles/storage.admin"
+    )
+    assert google.changes == []
 
 
 def test_a_missing_permission_to_enable_is_named_with_its_role(google: Google, run: Bootstrap) -> None:
@@ -335,7 +356,7 @@ def test_it_waits_until_the_apis_answer(google: Google, run: Bootstrap) -> None:
     said = run()
     assert "not yet enabled: " in said
     assert "not yet answered for: " in said
-    assert f"Enabled {len(SERVICES) - 2} APIs; all of them answer" in said
+    assert f"Enabled {len(EVERY_API) - 2} APIs; all of them answer" in said
     assert google.lists_until_shown == 0
     asked = [request for request in google.requests if "/api/compute.googleapis.com/" in request]
     assert len(asked) == 5
@@ -399,11 +420,11 @@ def test_more_apis_than_one_request_takes_go_in_several(google: Google, run: Boo
     many = {f"service-{number}.googleapis.com": "is needed" for number in range(45)}
     from tpuenv.google import apis
 
-    google.enabled = set(SERVICES)
+    google.enabled = set(EVERY_API)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(apis, "SERVICES", {**SERVICES, **many})
         run()
-    assert google.enabled == {*SERVICES, *many}
+    assert google.enabled == {*EVERY_API, *many}
     assert sum(request.endswith(":batchEnable") for request in google.requests) == 3
 
 

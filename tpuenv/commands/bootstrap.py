@@ -23,6 +23,8 @@ def bootstrap(*, dry_run: bool, new_bucket: bool) -> None:
     and waits until they answer, and creates the bucket of the Terraform state: versioned, uniform access, no public
     access.
 
+    Before it changes anything it stops where there is no open billing account, or a permission is missing.
+
     An administrator runs it once per project; the roles serviceusage.serviceUsageAdmin and storage.admin are enough.
     It is safe to repeat: what is right is left alone, and what was changed by hand is put right and reported. A state
     bucket that was deleted is not replaced while Google can restore it.
@@ -39,10 +41,12 @@ def prepare_project(
 ) -> None:
     """Does all of it, with a line for each thing done. Raises tpuenv.failure.Failed."""
     from tpuenv.google.apis import enable_apis
+    from tpuenv.preflight.report import require_for_bootstrap
     from tpuenv.state.bucket import ensure_state_bucket
 
     say, settings, names = clients.say, environment.settings, environment.names
     say(f"Project {settings.project_id}")
+    require_for_bootstrap(environment, clients)
     number, enabled = enable_apis(clients, settings, dry_run=dry_run)
     if not enabled:
         say("All APIs are enabled and answer")
@@ -70,4 +74,5 @@ def prepare_project(
         say("Nothing was changed: this was a dry run. Next: tpuenv bootstrap")
     else:
         say("Nothing had to be changed." if not (enabled or done) else "The project is ready.")
+        say("Before you pay: tpuenv preflight    (quotas, machine types, reservations, policies)")
         say("Next: tpuenv deploy    (cdktf deploy '*', with its errors explained)")

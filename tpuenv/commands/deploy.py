@@ -6,6 +6,8 @@ from environment import project
 from tpuenv.commands import options
 from tpuenv.commands.command import CDKTF_OPTIONS, CdktfCommand, command
 from tpuenv.deployments import cdktf_explained
+from tpuenv.terminal import dialog
+from tpuenv.terraform.stacks import synthesized_stacks
 
 
 @command(
@@ -23,9 +25,13 @@ from tpuenv.deployments import cdktf_explained
 def deploy(*, stacks: tuple[str, ...], auto_approve: bool, cdktf_options: list[str]) -> int:
     """Runs `cdktf deploy` on all stacks, or on those that are named, and nothing else: the plan, the question and the
     output are cdktf's own. When Terraform stops with an error that has a known cause - a missing API or bucket, a held
-    lock, no login, a protected resource - it says in the end what to do.
+    lock, no login, a protected resource - it says in the end what to do. `tpuenv preflight` says before the first
+    deploy what the project lacks for it.
     """
     # Refuses wrong settings in one line each; cdktf would wrap them in its own error.
     environment = project.load_for_google()
     cdktf_explained.require_approval("deploy", auto_approve=auto_approve)
+    if dialog.has_person() and not synthesized_stacks():
+        print("Nothing was deployed from here yet. `tpuenv preflight` says whether the project has quota, permissions")
+        print("and all else that this takes; it changes nothing.\n")
     return cdktf_explained.run(environment, "deploy", stacks, cdktf_options, auto_approve=auto_approve)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from google.cloud.service_usage_v1 import State
 
-from environment.services import SERVICES
+from environment.services import PREFLIGHT_SERVICES, SERVICES
 from environment.settings.model import Settings
 from tpuenv.failure import Failed
 from tpuenv.google.clients import Clients
@@ -20,11 +20,12 @@ _ROLE = "roles/serviceusage.serviceUsageAdmin"
 
 def enable_apis(clients: Clients, settings: Settings, *, dry_run: bool) -> tuple[str, list[str]]:
     """The project's number, and the APIs that were off and now are on (or would be). Raises Failed."""
-    number, off = _read_states(clients, list(SERVICES))
+    purposes = {**SERVICES, **PREFLIGHT_SERVICES}
+    number, off = _read_states(clients, list(purposes))
     number = _checked(number, settings)
     if dry_run:
         for service in off:
-            clients.say(f"would enable {service}: {SERVICES[service]}")
+            clients.say(f"would enable {service}: {purposes[service]}")
         return number, off
     for batch in _batches(off):
         clients.say(f"Enabling {', '.join(batch)}")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import requests
@@ -29,15 +31,30 @@ def ask_all(
 ) -> dict[Question, Answer]:
     """The answers; `progress` gets how many there are already, and of how many. Raises nothing but an interrupt."""
     asked = list(dict.fromkeys(questions))
+    waiting: SimpleQueue[Question] = SimpleQueue()
+    for question in asked:
+        waiting.put(question)
+    arrived: SimpleQueue[tuple[Question, Answer | Exception]] = SimpleQueue()
+
+    def work() -> None:
+        with suppress(Empty):
+            while True:
+                question = waiting.get_nowait()
+                try:
+                    arrived.put((question, ask(clients, question)))
+                except Exception as error:
+                    arrived.put((question, error))
+
+    # Daemons, for an interrupt does not wait for Google: the threads of a ThreadPoolExecutor are waited for at exit.
+    for _ in range(_AT_ONCE):
+        threading.Thread(target=work, daemon=True).start()
     answers: dict[Question, Answer] = {}
-    pool = ThreadPoolExecutor(_AT_ONCE)
-    try:
-        futures = {pool.submit(ask, clients, question): question for question in asked}
-        for future in as_completed(futures):
-            answers[futures[future]] = future.result()
-            progress(len(answers), len(asked))
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    while len(answers) < len(asked):
+        question, answer = arrived.get()
+        if isinstance(answer, Exception):
+            raise answer
+        answers[question] = answer
+        progress(len(answers), len(asked))
     return answers
 
 

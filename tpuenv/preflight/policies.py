@@ -18,8 +18,9 @@ from tpuenv.preflight.row import Row, compared, unknown
 _SHOWN = 3  # values of a policy in a row
 
 # Booleans: what they would refuse.
+_SHIELDED = "compute.requireShieldedVm"
 _ENFORCED = {
-    "compute.requireShieldedVm": "nodes, which have no secure boot",
+    _SHIELDED: "nodes, which have no secure boot",
     "iam.disableServiceAccountCreation": "the service accounts of nodes and builds",
 }
 
@@ -70,7 +71,9 @@ def _question(environment: Environment, constraint: str) -> Question:
 
 def _constraints(environment: Environment) -> list[str]:
     members = any(team.members for team in environment.teams)
-    return [*_ENFORCED, *_LISTS, *([_MEMBERS] if members else [])]
+    # The nodes of Autopilot have secure boot. https://cloud.google.com/kubernetes-engine/docs/how-to/shielded-gke-nodes
+    booleans = [name for name in _ENFORCED if name != _SHIELDED or not environment.settings.autopilot]
+    return [*booleans, *_LISTS, *([_MEMBERS] if members else [])]
 
 
 def _rows(environment: Environment, answers: Answers) -> Iterator[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from environment import Environment
@@ -77,8 +77,9 @@ def _guarded(
 def require_for_bootstrap(environment: Environment, clients: Clients) -> None:
     """Raises Failed, with all that is missing, where `tpuenv bootstrap` would stop half-way.
 
-    What Google does not answer yet, for its APIs are off, is no obstacle.
+    What Google does not answer at once, for its APIs are off, is no obstacle.
     """
+    clients = replace(clients, patience=replace(clients.patience, again=clients.patience.poll), say=lambda _: None)
     needed = permissions.of_bootstrap(environment)
     billing = project.billing_question(environment)
     questions = [billing, *(permissions.question(environment, *group) for group in needed.items())]

@@ -9,8 +9,8 @@ import pytest
 from rehearsal.google.compute_api import RESERVATION
 from rehearsal.google.network import CLUSTER
 from tests.fleets import one_group
+from tests.google_project import FakeProject
 from tests.google_replies import switched_off
-from tests.tpuenv.preflight.conftest import FakeProject
 from tpuenv.preflight import offers, quotas, reservations, tpu_quotas
 
 FAMILY = "TPUS-PER-TPU-FAMILY"

@@ -8,8 +8,8 @@ import pytest
 
 from rehearsal.google.cloud_storage_api import BUCKET
 from rehearsal.google.network import CLUSTER, NETWORK
+from tests.google_project import FakeProject
 from tests.google_replies import error, no_access, switched_off
-from tests.tpuenv.preflight.conftest import FakeProject
 from tpuenv.preflight import names, policies
 
 LOCATIONS = "gcp.resourceLocations"

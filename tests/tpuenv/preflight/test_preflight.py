@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from rehearsal.google.permissions import token_of
-from tests.tpuenv.preflight.conftest import FakeProject
+from tests.google_project import FakeProject
 from tpuenv.main import main
 
 BILLING = {"name": "projects/some-project/billingInfo", "projectId": "some-project", "billingEnabled": False}

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.google_project import FakeProject
 from tests.google_replies import error, switched_off
 from tests.loading import loaded
-from tests.tpuenv.preflight.conftest import FakeProject
 from tpuenv.preflight import permissions, project
 
 PROJECT = r"/v3/projects/some-project\Z"
