@@ -114,7 +114,7 @@ def main(words: Sequence[str]) -> int:
     for word in words:
         key, _, value = word.partition("=")
         if key != "slices" or not value.isdecimal() or int(value) < 1:
-            print(f"ray_jax: {word!r}: write slices=N, with a whole number from 1, or nothing", file=sys.stderr)
+            print(f"ray-jax: {word!r}: write slices=N, with a whole number from 1, or nothing", file=sys.stderr)
             return 2
         slices = int(value)
     # Without the logs of the hosts, in which lines of JSON would be hard to see.

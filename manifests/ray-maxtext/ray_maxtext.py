@@ -26,8 +26,10 @@ from tpu_slices import NoSlices, Slices, wait_for_slices
 
 RAY_WORDS = {"slices": 1, "least_slices": 0, "max_failures": 0}  # with the least that each may be
 
-# Hosts that are lost come back when Kubernetes has new ones, which takes minutes.
-os.environ.setdefault("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", "1800")
+# How long Ray Train waits for all hosts before it counts the slices again. A lost host is replaced in minutes; where
+# the others go on without it they should do so soon, and for a while Ray still counts a host that is gone.
+START_SECONDS = "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S"
+FOR_ALL_SLICES, FOR_SOME_SLICES = "1800", "120"
 
 
 class BadInput(ValueError):
@@ -64,9 +66,7 @@ def run_name(words: Sequence[str], variables: Mapping[str, str]) -> str:
             return word.partition("=")[2]
     name = variables.get("RAY_CLUSTER_NAME", "").rpartition("-")[0]
     if not name:
-        raise BadInput(
-            "there is no word run_name=NAME; write one: the next run of that name goes on from its checkpoint"
-        )
+        raise BadInput("run_name: write run_name=NAME; the next run of that name goes on from its last checkpoint")
     return name
 
 
@@ -126,6 +126,7 @@ def main(words: Sequence[str]) -> int:
     except BadInput as error:
         print(f"ray-maxtext: {error}", file=sys.stderr, flush=True)
         return 2
+    os.environ.setdefault(START_SECONDS, FOR_SOME_SLICES if for_ray.get("least_slices") else FOR_ALL_SLICES)
     ray.init()
     try:
         size = wait_for_slices(for_ray.get("least_slices") or for_ray.get("slices", 1))

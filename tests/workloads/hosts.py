@@ -31,6 +31,9 @@ from vocabulary.keys import TPU
 
 PYTHON = Layout(root=ROOT, folder=FOLDER).python
 
+# The value of PYTHONPATH with which a process stands for a slice.
+SLICES_OF_PROCESSES = str(Path(__file__).with_name("slices_of_processes"))
+
 LAST_CHARACTERS = 3000  # of a host's output, in a message
 
 

@@ -40,11 +40,10 @@ from vocabulary.keys import TPU
 _STARTED = "Ray runtime started"
 _START_SECONDS = 600  # within which all nodes start also on a busy machine
 
-# Ray's own limits on time are for machines that do nothing else, it takes a machine's memory for its own, and it leaves
-# out lines of one host that are like those of another.
+# Ray's limit for an answer of a node is for machines that do nothing else, it takes a machine's memory for its own, and
+# it leaves out lines of one host that are like those of another.
 _ENVIRONMENT = {
     "RAY_DEDUP_LOGS": "0",
-    "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": "900",
     "RAY_health_check_timeout_ms": "60000",
     "RAY_memory_monitor_refresh_ms": "0",
     "RAY_USAGE_STATS_ENABLED": "0",

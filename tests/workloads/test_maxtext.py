@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import signal
 import subprocess
@@ -19,7 +18,7 @@ from manifests.recipes import FOLDER, recipe_named
 from manifests.render import Run
 from tests.fleets import one_group, with_fleet
 from tests.generate.maxtext_keys import keys
-from tests.workloads.hosts import Ended, Pods, pods_of, ran, started
+from tests.workloads.hosts import SLICES_OF_PROCESSES, Ended, Pods, pods_of, ran, started
 
 pytestmark = pytest.mark.workloads("maxtext")
 
@@ -48,16 +47,8 @@ def pods(environment: Environment, folder: Path, *, slices: int = 1, **settings:
     (team,) = environment.teams
     (group,) = environment.groups
     values: Mapping[str, str] = {**TINY, "base_output_directory": str(folder / "bucket"), **settings}
-    if slices > 1:
-        # MaxText counts the slices that the devices name, which is one for CPU devices.
-        values = {**values, "num_slices": str(slices)}
     run = Run(recipe=RECIPE, environment=environment, team=team, group=group, slices=slices, settings=values)
-    rendered = pods_of(run)
-    if slices == 1:
-        return rendered
-    python, unbuffered, *words = rendered.command
-    with_slices = Path(__file__).with_name("slices_of_processes.py")
-    return dataclasses.replace(rendered, command=(python, unbuffered, str(with_slices), *words))
+    return pods_of(run) if slices == 1 else pods_of(run).with_environment(PYTHONPATH=SLICES_OF_PROCESSES)
 
 
 def losses(host: Ended) -> dict[int, float]:

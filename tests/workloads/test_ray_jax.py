@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from environment import Environment
 from manifests.recipes import recipe_named
 from manifests.render import Run
 from tests.fleets import one_group, with_fleet
-from tests.workloads.hosts import Ended
+from tests.workloads.hosts import PYTHON, Ended
 from tests.workloads.ray_cluster import RayJob, ran, ray_job_of
 
 pytestmark = [pytest.mark.workloads("ray-jax"), pytest.mark.timeout(1800)]
@@ -59,3 +60,9 @@ def test_chips_that_are_missing_give_a_red_verdict(tmp_path: Path) -> None:
         "slice 0 host 1: chips: 4, expected 8"
     )
     assert json.loads(program.stdout.splitlines()[0])["hosts"] == 2
+
+
+def test_a_word_that_cannot_be_used_ends_it_with_what_to_write() -> None:
+    done = subprocess.run([PYTHON, RECIPE.folder / "ray_jax.py", "slices=two"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "ray-jax: 'slices=two': write slices=N, with a whole number from 1, or nothing\n"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from environment import Environment
 from manifests.recipes import recipe_named
 from manifests.render import Run
 from tests.fleets import one_group, with_fleet
-from tests.workloads.hosts import Ended
+from tests.workloads.hosts import PYTHON, SLICES_OF_PROCESSES, Ended
 from tests.workloads.ray_cluster import RayJob, ran, ray_job_of, started_cluster
 
 pytestmark = [pytest.mark.workloads("ray-maxtext"), pytest.mark.timeout(3600)]
@@ -32,9 +34,6 @@ TINY = {
     "jax_cache_dir": "",
     "log_period": "1",
 }
-
-# Where sitecustomize.py makes slices of processes.
-SLICES_OF_PROCESSES = {"PYTHONPATH": str(Path(__file__).with_name("slices_of_processes"))}
 
 SECONDS = 1500  # within which a run ends also on a busy machine
 
@@ -74,7 +73,7 @@ def test_two_slices_go_on_from_the_checkpoint_after_a_host_was_lost(tmp_path: Pa
     settings = {"steps": "12", "checkpoint_period": "3", "least_slices": least_slices}
     training = job(TWO_SLICES_OF_ONE_HOST, tmp_path, slices=2, **settings)
     with (
-        started_cluster(training, tmp_path, **SLICES_OF_PROCESSES) as cluster,
+        started_cluster(training, tmp_path, PYTHONPATH=SLICES_OF_PROCESSES) as cluster,
         cluster.submitted() as process,
     ):
         cluster.wait_for("completed step: 4,", process, seconds=SECONDS)
@@ -100,3 +99,18 @@ def test_words_that_maxtext_does_not_take_end_the_run_at_once(tmp_path: Path) ->
     program = ran(training, tmp_path, seconds=SECONDS)
     assert program.code == 2, program
     assert "ray-maxtext: MaxText does not take these words: 1 validation error" in program.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["slices=two"], "'slices=two': write slices=N, with a whole number from 1"),
+        (["slices=2", "least_slices=3"], "least_slices=3: is more than slices=2"),
+        (["slices=2"], "run_name: write run_name=NAME; the next run of that name goes on from its last checkpoint"),
+    ],
+    ids=["number", "least", "name"],
+)
+def test_words_that_cannot_be_used_end_it_with_what_to_write(words: list[str], message: str) -> None:
+    program = [PYTHON, RECIPE.folder / "ray_maxtext.py", *words]
+    done = subprocess.run(program, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, f"ray-maxtext: {message}\n")

@@ -1,4 +1,4 @@
-"""With this folder in PYTHONPATH a process stands for a slice, in every Python of a Ray cluster.
+"""With this folder in PYTHONPATH a process stands for a slice, in every Python that it starts too.
 
 The CPU devices of JAX say that they are all in slice 0, so MaxText counts one slice, and JAX makes no mesh of several.
 """
