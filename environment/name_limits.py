@@ -53,7 +53,7 @@ def _uses(settings: Settings, fleet: Fleet) -> list[_Use]:
     for vm in fleet.tpu_vms:
         part = {fleet.key("tpu_vms", vm.name): vm.name}
         uses.append(_Use(kind="TPU VM", name=names.tpu_vm(vm.name), longest=63, parts=part | prefix))
-        account, part = names.tpu_vm_account(vm.team), {fleet.key("tpu_vms", vm.name, "team"): vm.team}
+        account, part = names.tpu_vm_account(vm.team), {fleet.key("teams", vm.team): vm.team}
         uses.append(_Use(kind="service account", name=account, longest=30, parts=part | prefix))
     for group in fleet.groups:
         part = {fleet.key("tpu_pools", group.name): group.name}

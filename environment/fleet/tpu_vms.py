@@ -12,7 +12,7 @@ from environment.settings import values
 from environment.tpu import tpu_vm_slice
 from environment.tpu_catalogue import TPU_VM_RUNTIMES
 from vocabulary.printable import quoted
-from vocabulary.yaml_text import Value
+from vocabulary.yaml_text import Value, shown
 
 # Flex-start is what the Cloud TPU API has for its alpha commands alone.
 CAPACITY = {
@@ -46,7 +46,7 @@ def tpu_vm(reader: Reader, name: str, value: Value, teams: tuple[str, ...], zone
     }
     given = reader.known(reader.mapping(value, "type, team and more"), keys)
     said: dict[str, Any] = {key: reader.parsed(inner, keys[key]) for key, inner in given.items()}
-    for key, example in (("type", "v6e-16"), ("team", teams[0] if teams else "research")):
+    for key, example in (("type", "v6e-16"), ("team", shown(teams[0]) if teams else "research")):
         if key not in given and value.pairs is not None and not value.merges:
             reader.complain(value, f"has no {key}; add it, such as {key}: {example}")
     slice_, runtime = said.get("type"), said.get("runtime")

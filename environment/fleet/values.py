@@ -112,5 +112,5 @@ def meant(typed: str, choices: Iterable[str], *, instead: str = "") -> str:
         return f"; did you mean {quoted(nearest[0])}?"
     if instead and len(choices) > _MOST_SHOWN:
         return instead
-    some = ", ".join(quoted(choice)[1:-1] for choice in choices[:_MOST_SHOWN])
+    some = ", ".join(quoted(choice)[1:-1] for choice in choices[:_MOST_SHOWN]) or "none"
     return f"; there are {some}{', ...' if len(choices) > _MOST_SHOWN else ''}"

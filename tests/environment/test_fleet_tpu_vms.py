@@ -69,12 +69,22 @@ def test_a_name_is_one_of_google() -> None:
     assert problem.startswith("fleet.yaml:6: tpu_vms.Lab: 'Lab' cannot name TPU VMs; use lower-case letters")
 
 
+def test_without_teams_no_choice_of_teams_is_announced() -> None:
+    problems = refused_fleet(fleet("{type: v6e-16, team: research}").replace("teams:\n  research:\n", ""))
+    assert "fleet.yaml:4: tpu_vms.lab.team: 'research' is no team of teams; there are none" in problems
+
+
+def test_the_name_of_a_team_that_a_terminal_would_obey_is_escaped_in_the_example() -> None:
+    problems = refused_fleet(fleet("{type: v6e-16}").replace("research:", "\u202e:"))
+    assert "fleet.yaml:6: tpu_vms.lab: has no team; add it, such as team: \\u202e" in problems
+
+
 def test_names_that_would_be_too_long_are_refused() -> None:
     (problem,) = refused_fleet(fleet("{type: v6e-16, team: research}", name="a" * 60))
     assert "makes the TPU VM name" in problem and "63 are allowed; shorten tpu_vms." in problem
     (problem,) = refused_fleet(fleet("{type: v6e-16, team: research}"), RESOURCE_PREFIX="tpu-of-a-large-team")
     assert "makes the service account name 'tpu-of-a-large-team-vm-research' 31 characters long" in problem
-    assert "shorten tpu_vms.lab.team or RESOURCE_PREFIX by 1" in problem
+    assert "shorten teams.research or RESOURCE_PREFIX by 1" in problem
 
 
 def test_their_hosts_need_addresses_of_the_subnet() -> None:

@@ -125,12 +125,21 @@ def test_an_option_does_not_take_the_next_one_for_its_value(
 
 @pytest.mark.parametrize(
     "arguments",
-    [["plan", "--record", ""], ["plan", "--record="], ["apply", "--reviewed", "", "queues"], ["state", "versions", ""]],
+    [
+        ["plan", "--record", ""],
+        ["plan", "--record="],
+        ["apply", "--reviewed", "", "queues"],
+        ["state", "versions", ""],
+        ["render", "--keys", ""],
+    ],
     ids=" ".join,
 )
-def test_an_empty_value_is_refused_and_not_left_out(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_value_is_refused_by_its_name_and_not_left_out(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(arguments) == 2
-    assert "is empty; give it a value, or leave it out" in capsys.readouterr().err
+    name = {"render": "RECIPE", "state": "STACK"}.get(arguments[0], arguments[1].removesuffix("="))
+    assert f"Error: '{name}' is empty; give it a value, or leave it out" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["--wait", "--lock-timeout"])

@@ -87,6 +87,11 @@ def test_the_keys_are_listed_with_the_values_of_the_default_preset_their_choices
     assert printed.endswith("  (their values are checked when the program starts, and by `tpuenv fit maxtext`)\n")
 
 
+def test_the_file_of_the_other_keys_is_named_by_its_shortest_path(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["render", "ray-maxtext", "--keys"]) == 0
+    assert "other keys of the program, in manifests/maxtext/keys.txt\n" in capsys.readouterr().out
+
+
 def test_a_file_is_written_whole_in_place_of_the_one_that_is_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

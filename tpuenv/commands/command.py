@@ -27,10 +27,12 @@ class Command(click.Command):
             written = {f"{name}={value}" for name in option.opts}
             if isinstance(option, click.Option) and value.startswith("-") and not written & set(words):
                 raise click.BadOptionUsage(option.name, f"Option '{option.opts[-1]}' requires an argument.", ctx)
+        of_values = {name for each in self.params if not getattr(each, "is_flag", True) for name in each.opts}
+        arguments = [each.human_readable_name.strip("[].") for each in self.params if isinstance(each, click.Argument)]
         for before, word in pairwise(["", *words]):
-            name = before if word == "" else word.removesuffix("=")
+            name = word.removesuffix("=") or (before if before in of_values else "".join(arguments[:1]))
             if name != "--confirm" and (word == "" or re.fullmatch(r"--[a-z-]+=", word)):
-                raise click.UsageError(f"'{name or 'an argument'}' is empty; give it a value, or leave it out", ctx)
+                raise click.UsageError(f"'{name}' is empty; give it a value, or leave it out", ctx)
         return rest
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import stat
@@ -128,7 +129,7 @@ def _keys(recipe: Recipe) -> Iterator[str]:
         default = " (default)" if name == recipe.preset else ""
         yield f"  preset={name}{default}: {', '.join(f'{key}={value}' for key, value in values.items())}"
     if recipe.more_arguments:
-        file = Path(recipe.folder.parent.name, recipe.name, recipe.more_arguments_file)
+        file = Path(os.path.normpath(Path(recipe.folder.parent.name, recipe.name, recipe.more_arguments_file)))
         sooner = f", and by `tpuenv fit {recipe.name}`" if can_be_compiled(recipe) else ""
         yield f"  and the {len(recipe.more_arguments)} other keys of the program, in {file}"
         yield f"  (their values are checked when the program starts{sooner})"

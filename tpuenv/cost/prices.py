@@ -19,7 +19,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -154,9 +154,15 @@ def _price(text: str) -> Decimal:
 
 def _day(text: str) -> str:
     try:
-        return date.fromisoformat(text).isoformat()
+        return datetime.strptime(text, "%Y-%m-%d").date().isoformat()
     except ValueError:
         raise ValueError("is not a day; write one such as 2026-11-01") from None
 
 
-_HEAD: dict[str, Callable[[str], object]] = {"as_of": _day, "source": str}
+def _line(text: str) -> str:
+    if text.isprintable():
+        return text
+    raise ValueError("has a character that cannot be printed, such as a tab or the end of a line; remove it")
+
+
+_HEAD: dict[str, Callable[[str], object]] = {"as_of": _day, "source": _line}

@@ -10,7 +10,7 @@ from tpuenv.cost.prices import Source
 from tpuenv.cost.report import NOT_COUNTED, Report, Row
 from tpuenv.terminal.colours import wrapped
 
-_WIDTHS = (9, 9, 10, 10)  # of the columns
+_LEAST_WIDTHS = (9, 9, 10, 10)  # of the columns at least: idle and busy an hour, idle and busy a month
 
 
 def lines(report: Report) -> Iterator[str]:
@@ -28,14 +28,16 @@ def lines(report: Report) -> Iterator[str]:
         "together": together,
     }
     width = max(len(row.label) for rows in sections.values() for row in rows) + 2
-    hour, month = (sum(pair) + 1 for pair in (_WIDTHS[:2], _WIDTHS[2:]))
+    columns = zip(*(_cells(row.cost) for rows in sections.values() for row in rows), strict=True)
+    widths = [max(least, *map(len, cells)) for least, cells in zip(_LEAST_WIDTHS, columns, strict=True)]
+    hour, month = (sum(pair) + 1 for pair in (widths[:2], widths[2:]))
     yield (
         f"{report.region}, USD".ljust(width) + "an hour".rjust(hour) + f"a month of {HOURS_A_MONTH} h".rjust(month + 1)
     )
-    yield " " * width + _columns(("idle ", "busy ", "idle ", "busy "))
+    yield " " * width + _columns(("idle ", "busy ", "idle ", "busy "), widths)
     for heading, rows in sections.items():
         yield from ([heading] if rows else [])
-        yield from (f"  {row.label}".ljust(width) + _columns(_cells(row.cost)) for row in rows)
+        yield from (f"  {row.label}".ljust(width) + _columns(_cells(row.cost), widths) for row in rows)
     yield ""
     for note in _notes(report):
         yield from wrapped(note)
@@ -58,8 +60,8 @@ def difference(before: Cost, after: Cost, sources: Iterable[Source]) -> Iterator
         yield f"  no known price: {'; '.join(_counted(unknown, '+,'))}"
 
 
-def _columns(cells: Iterable[str]) -> str:
-    return "".join(cell.rjust(width + 1) for cell, width in zip(cells, _WIDTHS, strict=True)).rstrip()
+def _columns(cells: Iterable[str], widths: Iterable[int]) -> str:
+    return "".join(cell.rjust(width + 1) for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
 def _cells(cost: Cost) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -42,6 +43,15 @@ def test_prices_of_ones_own_fill_what_is_unknown(folder: Path, capsys: pytest.Ca
     assert "  burst: 4 x v5litepod-16, 64 chips, flex-start     0.00     48.00          0     35,040\n" in shown
     assert "  2026-11-01  disk_gib_month: our contract\n" in shown
     assert "  no date  chip_hour: no source\n" in shown
+
+
+def test_large_amounts_widen_their_columns_and_never_touch(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "own.yaml").write_text("chip_hour: {usd: 987654321}")
+    assert main(["cost", "--prices", str(folder / "own.yaml")]) == 0
+    shown = capsys.readouterr().out
+    amounts = " +".join(re.escape(amount) for amount in ["15,802,469,136.00"] * 2 + ["11,535,802,469,280"] * 2)
+    assert re.search(f"16 chips, on-demand +{amounts}\n", shown)
+    assert len({len(line) for line in shown.splitlines() if " chips, " in line and line.endswith("280")}) == 1
 
 
 def test_as_json_it_has_the_same_numbers_and_what_is_unknown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
