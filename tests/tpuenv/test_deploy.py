@@ -227,6 +227,24 @@ def test_cdktf_can_ask_at_a_terminal_and_is_explained_there_too(python: str) -> 
     assert b"DELETION_PROTECTION=false tpuenv destroy" in shown
 
 
+@pytest.mark.parametrize("synthesized", [False, True])
+def test_at_a_terminal_the_first_deploy_points_to_preflight(python: str, tmp_path: Path, synthesized: bool) -> None:
+    write_cdktf(python, "echo started")
+    if synthesized:
+        (tmp_path / "manifest.json").write_text('{"stacks": {}}')
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        as_program(python, "deploy", "--auto-approve", "--", "--output", str(tmp_path)), cwd=ROOT,
+        stdin=theirs, stdout=subprocess.PIPE, text=True,
+    ) as running:  # fmt: skip
+        out, _ = running.communicate()
+    os.close(theirs)
+    os.close(ours)
+    assert running.returncode == 0
+    assert out.endswith("started\n")
+    assert ("`tpuenv preflight`" in out) == (not synthesized)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=str)
 def test_who_asks_to_stop_waits_until_cdktf_has_put_things_away(python: str, number: signal.Signals) -> None:
     """An interrupt comes to the whole group, as from a terminal, and SIGTERM to the command alone."""

@@ -7,7 +7,13 @@ from tpuenv.commands import options
 from tpuenv.commands.command import CDKTF_OPTIONS, CdktfCommand, command
 from tpuenv.deployments import cdktf_explained
 from tpuenv.terminal import dialog
-from tpuenv.terraform.stacks import synthesized_stacks
+from tpuenv.terraform import cdktf
+
+# Where nothing was synthesized yet. Whether there is a state, only Google's answer would say.
+_BEFORE_THE_FIRST = """\
+The first deploy from here? `tpuenv preflight` says whether the project has the
+quota, permissions and all else that it takes.
+"""
 
 
 @command(
@@ -31,7 +37,6 @@ def deploy(*, stacks: tuple[str, ...], auto_approve: bool, cdktf_options: list[s
     # Refuses wrong settings in one line each; cdktf would wrap them in its own error.
     environment = project.load_for_google()
     cdktf_explained.require_approval("deploy", auto_approve=auto_approve)
-    if dialog.has_person() and not synthesized_stacks():
-        print("Nothing was deployed from here yet. `tpuenv preflight` says whether the project has quota, permissions")
-        print("and all else that this takes; it changes nothing.\n")
+    if dialog.has_person() and not (cdktf.output_folder(cdktf_options) / "manifest.json").exists():
+        print(_BEFORE_THE_FIRST, flush=True)
     return cdktf_explained.run(environment, "deploy", stacks, cdktf_options, auto_approve=auto_approve)

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import socket
+import subprocess
+import sys
 from collections import Counter
 
 import pytest
 
+from environment import load
+from environment.services import SERVICES
 from rehearsal.google.permissions import token_of
-from tests.google_project import FakeProject
+from rehearsal.google.project import create_project
+from tests.google_project import FakeProject, sections_of
+from tests.synthesis import HERE, ROOT
 from tpuenv.main import main
 
 BILLING = {"name": "projects/some-project/billingInfo", "projectId": "some-project", "billingEnabled": False}
@@ -23,6 +32,33 @@ def test_a_project_that_can_hold_the_environment_is_all_ok(
     rows = [line for line in shown[1:-2] if line.startswith("  ")]
     assert len(rows) > 30
     assert all(line.startswith("  ok ") for line in rows)
+
+
+@pytest.mark.parametrize("case", ["autopilot", "pipeline", "three-teams-four-groups", "tpu-vms", "tpu7x", "v4-32"])
+def test_every_kind_of_environment_is_compared(google: FakeProject, case: str) -> None:
+    path = HERE / "cases" / f"{case}.env"
+    described = load(path, {}, path.with_suffix(".fleet.yaml"))
+    number = described.settings.project_number or "123456789012"
+    create_project(google.cloud, described.settings.project_id, number=number, services=list(SERVICES))
+    rows = [row for section in sections_of(described) for row in section.rows]
+    others = [row.what for row in rows if row.verdict.value != "ok"]
+    # The fake project has no reservations, and quotas of TPU VMs are unknown.
+    assert all(what.startswith(("reservation ", "TPU VMs ")) for what in others), others
+
+
+def test_an_interrupt_does_not_wait_for_google(google: FakeProject) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/compute/v1/"
+        with subprocess.Popen(
+            [sys.executable, "-m", "tpuenv", "preflight"], cwd=ROOT, text=True,
+            env=os.environ | {"GOOGLE_COMPUTE_CUSTOM_ENDPOINT": address}, stderr=subprocess.PIPE,
+        ) as running:  # fmt: skip
+            connection, _ = silent.accept()
+            running.send_signal(signal.SIGINT)
+            _, err = running.communicate()
+            connection.close()
+    assert running.returncode == 130
+    assert err.rstrip().endswith("interrupted")
 
 
 def test_it_only_reads_and_asks_each_question_once(
