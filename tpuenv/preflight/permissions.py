@@ -28,6 +28,8 @@ _ROLES = {
     "tpu.": "roles/tpu.admin",
 }
 
+_ALL = "roles/owner"  # has those of every other API
+
 # What creating the cluster roles of charts takes, and cluster roles are all that needs roles/container.admin.
 # https://cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control#iam-rolebinding-bootstrap
 _IN_THE_CLUSTER = ("container.clusterRoles.create", "container.clusterRoles.escalate", "container.clusterRoles.bind")
@@ -76,7 +78,7 @@ def of_bootstrap(_: Environment) -> Mapping[str, tuple[str, ...]]:
 def _by_role(permissions: set[str]) -> Mapping[str, tuple[str, ...]]:
     by_role: dict[str, list[str]] = {}
     for permission in sorted(permissions):
-        role = next(role for beginning, role in _ROLES.items() if permission.startswith(beginning))
+        role = next((role for beginning, role in _ROLES.items() if permission.startswith(beginning)), _ALL)
         by_role.setdefault(role, []).append(permission)
     return {role: tuple(names) for role, names in by_role.items()}
 

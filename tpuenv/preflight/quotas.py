@@ -23,7 +23,7 @@ _CPUS = {
 }
 
 # https://cloud.google.com/compute/resource-usage#disk_quota
-_DISKS = {
+DISKS = {
     "pd-standard": "DISKS_TOTAL_GB",
     "pd-balanced": "SSD_TOTAL_GB",
     "pd-ssd": "SSD_TOTAL_GB",
@@ -61,7 +61,7 @@ def _needed_in_region(environment: Environment) -> dict[str, int]:
     if quota := _CPUS.get(cpu.series):
         needed[quota] = cpu.vcpu * settings.cpu_max_nodes
     for of_pool in nodes:
-        quota = _DISKS[of_pool.disk_type]
+        quota = DISKS[of_pool.disk_type]
         needed[quota] = needed.get(quota, 0) + of_pool.busy * of_pool.disk_gib
     needed["INSTANCES"] = sum(of_pool.busy for of_pool in nodes)
     # GKE makes one of each node pool in each of its zones, and every slice is a node pool.

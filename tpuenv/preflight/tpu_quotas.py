@@ -34,7 +34,7 @@ class _Quota:
 # https://cloud.google.com/compute/resource-usage and https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus,
 # the metrics Quota.metric of https://cloud.google.com/compute/docs/reference/rest/v1/regions/get, and the ids what
 # `gcloud beta quotas info list --service=compute.googleapis.com` showed others in August 2026.
-_QUOTAS: dict[str, tuple[_Quota, _Quota | None]] = {
+QUOTAS: dict[str, tuple[_Quota, _Quota | None]] = {
     "ct4p": (_Quota(metric="TPU_PODSLICE_V4"), _Quota(metric="PREEMPTIBLE_TPU_PODSLICE_V4")),
     "ct5lp": (_Quota(metric="TPU_LITE_PODSLICE_V5"), _Quota(metric="PREEMPTIBLE_TPU_LITE_PODSLICE_V5")),
     "ct5l": (_Quota(metric="TPU_LITE_DEVICE_V5"), _Quota(metric="PREEMPTIBLE_TPU_LITE_DEVICE_V5")),
@@ -69,7 +69,7 @@ def _needed(environment: Environment) -> dict[tuple[str, bool], int]:
 
 def _rows(environment: Environment, answers: Answers) -> Iterator[Row]:
     for (series, preemptible), chips in _needed(environment).items():
-        quota = _QUOTAS[series][preemptible]
+        quota = QUOTAS[series][preemptible]
         what = f"{'preemptible ' if preemptible else ''}{series} chips"
         if quota is None:
             why = "Google documents no id of this quota"
@@ -121,7 +121,7 @@ def _value(infos: list[dict[str, object]], region: str, family: str) -> int | No
 def _questions(environment: Environment) -> Iterator[Question]:
     yield names.cluster(environment)
     for series, preemptible in _needed(environment):
-        if quota := _QUOTAS[series][preemptible]:
+        if quota := QUOTAS[series][preemptible]:
             yield _question(environment, quota)
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from environment.cpu_machine_types import SERIES, cpu_machine_type
+from environment.tpu_catalogue import MACHINE_TYPES
 from rehearsal.google.compute_api import RESERVATION
 from rehearsal.google.network import CLUSTER
 from tests.fleets import one_group
@@ -24,6 +26,12 @@ def region(**quotas: float) -> dict[str, Any]:
     names = [name for name in quotas if not name.endswith("_used")]
     listed = [{"metric": name, "limit": quotas[name], "usage": quotas.get(f"{name}_used", 0.0)} for name in names]
     return {"kind": "compute#region", "name": "us-east5", "quotas": listed}
+
+
+def test_every_machine_and_disk_of_the_catalogues_has_its_quota() -> None:
+    assert {machine.series for machine in MACHINE_TYPES} == set(tpu_quotas.QUOTAS)
+    machines = (*MACHINE_TYPES, *(cpu_machine_type(f"{series}-standard-8") for series in SERIES))
+    assert {machine.boot_disk for machine in machines} <= set(quotas.DISKS)
 
 
 def test_a_quota_that_is_too_low_is_missing_and_asked_for_with_what_others_use(google: FakeProject) -> None:
@@ -144,6 +152,7 @@ NEWER = "1.34.1-gke.1829001"
         ({"GKE_VERSION": "1.34"}, versions("1.33.5-gke.1", NEWER), "ok", NEWER, ""),
         ({"GKE_VERSION": "1.34.1"}, versions("1.33.5-gke.1", NEWER), "ok", NEWER, ""),
         ({"GKE_VERSION": "1.34"}, versions("1.33.5-gke.1"), "missing", "REGULAR has 1.33.5-gke.1", "GKE_VERSION=1.33"),
+        ({"GKE_VERSION": "1.34.1"}, versions("1.34.10-gke.5"), "missing", "has 1.34.10-gke.5", "=1.34.10-gke.5"),
         ({"TPU_TYPE": "tpu7x-64"}, versions("1.34.0-gke.2200000", NEWER), "missing", "1.34.0-gke.22", f"={NEWER}"),
         ({"TPU_TYPE": "tpu7x-64"}, versions("1.33.5-gke.1"), "missing", "1.33.5-gke.1", "RELEASE_CHANNEL=RAPID"),
         ({"TPU_TYPE": "tpu7x-64"}, versions(NEWER), "ok", NEWER, ""),

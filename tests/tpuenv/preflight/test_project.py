@@ -107,11 +107,12 @@ def test_permissions_that_are_missing_are_named_with_the_role_that_has_them(
     )
 
 
-def test_every_permission_belongs_to_a_role_and_only_used_types_count() -> None:
+def test_permissions_are_those_of_the_types_that_the_environment_has_by_role() -> None:
     default, pipeline = (
         loaded(),
         loaded(PROJECT_ID="some-project", BUILD_REPOSITORY=REPOSITORY, BUILDER_IMAGE=f"a.b/c@sha256:{'0' * 64}"),
     )
+    assert "roles/owner" not in permissions.needed(pipeline)
     assert "roles/cloudscheduler.admin" not in permissions.needed(default)
     assert "roles/cloudscheduler.admin" in permissions.needed(pipeline)
     assert max(len(names) for names in permissions.needed(pipeline).values()) <= 100  # Google's limit for a request
