@@ -1,7 +1,7 @@
 # Every target first installs what it needs into .venv, once (install/). `make` alone lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-workloads rehearse rehearse-pipeline test test-slow test-all test-killed run-workloads run-workloads-pytorch lint types bench test-providers test-cluster snapshots clean
+.PHONY: help setup setup-workloads rehearse rehearse-pipeline test test-slow test-killed run-workloads run-workloads-pytorch lint types bench test-providers test-cluster snapshots clean
 # One thing at a time: the targets share one environment, and two cores.
 .NOTPARALLEL:
 # pytest rewrites the assertions of every test file, in every process, where it may not keep what it wrote.
@@ -41,10 +41,6 @@ bench: setup  ## Measure synthesis and a rehearsal, and write the table into doc
 
 test-slow: setup  ## Every environment of tests/cases up and down with jobs running, and what else takes its time
 	@TPUENV_TEST_ALL_EXAMPLES=1 $(python) -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "(slow or hypothesis) and not killed"
-
-test-all: setup  ## The fast tests and those of test-slow, in one run
-	@TPUENV_TEST_ALL_EXAMPLES=1 $(python) -m pytest -n auto --dist loadfile --no-loadscope-reorder \
-		-m "not killed and not providers and not cluster and not workloads"
 
 test-killed: setup  ## Runs ended at further moments and in further ways than test-slow has (half an hour)
 	@$(python) -m pytest -m killed
