@@ -31,6 +31,10 @@ DISKS = {
 }
 
 
+# 64 of the 64,512 ports of an address for each. https://cloud.google.com/nat/docs/ports-and-addresses
+_NODES_AN_ADDRESS = 1008
+
+
 def of_region(environment: Environment) -> Question:
     settings = environment.settings
     return Question(
@@ -66,9 +70,8 @@ def _needed_in_region(environment: Environment) -> dict[str, int]:
     needed["INSTANCES"] = sum(of_pool.busy for of_pool in nodes)
     # GKE makes one of each node pool in each of its zones, and every slice is a node pool.
     needed["INSTANCE_GROUP_MANAGERS"] = 1 + sum(group.slices for group in environment.groups)
-    # Nodes and TPU VMs have no public addresses, and those of Cloud NAT do not count.
-    # https://cloud.google.com/nat/docs/ports-and-addresses#addresses
-    needed["IN_USE_ADDRESSES"] = 0
+    # Those of Cloud NAT alone. Copies of Google's page differ on whether automatic ones count; here they do.
+    needed |= dict.fromkeys(("STATIC_ADDRESSES", "IN_USE_ADDRESSES"), -(-needed["INSTANCES"] // _NODES_AN_ADDRESS))
     return needed
 
 

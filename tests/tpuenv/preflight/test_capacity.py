@@ -59,6 +59,11 @@ def test_a_quota_that_google_does_not_list_is_unknown(google: FakeProject) -> No
     assert google.rows(quotas.CHECK, CPU_MACHINE_TYPE="c4-standard-8")["vCPUs of c4"].verdict.value == "unknown"
 
 
+def test_cloud_nat_takes_an_address_for_1008_nodes(google: FakeProject) -> None:
+    assert google.rows(quotas.CHECK, CPU_MAX_NODES="1000", NUM_TPU_POOLS="2")["STATIC_ADDRESSES"].need == "1"
+    assert google.rows(quotas.CHECK, CPU_MAX_NODES="1000", NUM_TPU_POOLS="3")["IN_USE_ADDRESSES"].need == "2"
+
+
 def test_a_project_that_has_all_its_networks_already_is_missing_one(google: FakeProject) -> None:
     full = {"quotas": [{"metric": "NETWORKS", "limit": 5.0, "usage": 5.0}]}
     google.reply(r"/compute/v1/projects/some-project\Z", full)
