@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-ALL = "TPUENV_TEST_ALL_EXAMPLES"  # set by `make test-slow` and `make test-all`
+ALL = "TPUENV_TEST_ALL_EXAMPLES"  # set by `make test-slow`
 FAST = 25
 
 
