@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Joins the hosts of a slice of TPU VMs to one Ray cluster. Google runs it on each host as root, at every boot.
 
-Python 3.8 or later, and its standard library alone. It can run any number of times: what is installed stays, and Ray
-starts anew. Ray starts as a service of systemd, which starts it again when it ends: a host that was restarted joins
+Python 3.8 or later, and its standard library alone. It can run any number of times: what is installed stays, and Ray is
+restarted. Ray runs as a service of systemd, which starts it again when it ends: a host that was restarted joins
 again, and after a restart of the first host, which is the head, all others do.
 https://cloud.google.com/compute/docs/instances/startup-scripts/linux
 """
@@ -46,10 +46,10 @@ def hosts() -> list[str]:
 def install(packages: list[str]) -> None:
     """The packages in a virtual environment. One list of packages is installed once."""
     done = os.path.join(FOLDER, "installed")
-    wanted = " ".join(packages)
+    listed = " ".join(packages)
     if os.path.exists(done):
         with open(done, encoding="utf-8") as file:
-            if file.read() == wanted:
+            if file.read() == listed:
                 return
         os.remove(done)
     try:
@@ -60,7 +60,7 @@ def install(packages: list[str]) -> None:
         run(sys.executable, "-m", "venv", "--clear", FOLDER)
     retried(os.path.join(FOLDER, "bin", "pip"), "install", "--no-cache-dir", *packages)
     with open(done, "w", encoding="utf-8") as file:
-        file.write(wanted)
+        file.write(listed)
 
 
 def start(host: int, addresses: list[str]) -> None:

@@ -89,8 +89,8 @@ def _rows(environment: Environment, answers: Answers) -> Iterator[Row]:
 
 
 def _row(environment: Environment, constraint: str, need: str, rules: Sequence[Mapping[str, Any]]) -> Row:
-    look = f"gcloud org-policies describe {constraint} --effective --project={environment.settings.project_id}"
-    fix = f"{look}    # its administrator lifts it for this project"
+    show = f"gcloud org-policies describe {constraint} --effective --project={environment.settings.project_id}"
+    fix = f"{show}    # its administrator lifts it for this project"
     if constraint in _ENFORCED:
         enforced = any(rule.get("enforce") is True for rule in rules)
         have = f"enforced: refuses {_ENFORCED[constraint]}" if enforced else "not enforced"
@@ -100,7 +100,7 @@ def _row(environment: Environment, constraint: str, need: str, rules: Sequence[M
         return compared(constraint, need, "denies all", ok=False, fix=fix)
     if constraint == _MEMBERS:
         # Its values are ids of organisations, which say nothing of the members' addresses.
-        return unknown(constraint, need, f"allows only {_some(allowed)}", look) if allowed else _open(constraint, need)
+        return unknown(constraint, need, f"allows only {_some(allowed)}", show) if allowed else _open(constraint, need)
     refused, doubtful = [], []
     for value in _LISTS[constraint](environment):
         if _contains(denied, value) or (allowed and _contains(allowed, value) is False):
@@ -111,7 +111,7 @@ def _row(environment: Environment, constraint: str, need: str, rules: Sequence[M
         return compared(constraint, need, f"refuses {_some(refused)}", ok=False, fix=fix)
     if doubtful:
         groups = _some([value for value in (*allowed, *denied) if ":" in value])
-        return unknown(constraint, need, f"whether {groups} has {_some(doubtful)} is not known here", look)
+        return unknown(constraint, need, f"whether {groups} has {_some(doubtful)} is not known here", show)
     return _open(constraint, need)
 
 

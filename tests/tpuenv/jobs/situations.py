@@ -48,9 +48,9 @@ def make(api: Api, situation: Situation) -> None:
         for name, merged in change.items():
             kind, _, name = name.partition("/")
             api.patch(next(item for item in ALL if item.kind == kind), "", name, merged)
-    for wanted in situation["make"]:
-        api.create(_job_set(**wanted))
-    team = next((wanted["team"] for wanted in reversed(situation["make"]) if "team" in wanted), "tpu-training")
+    for made in situation["make"]:
+        api.create(_job_set(**made))
+    team = next((made["team"] for made in reversed(situation["make"]) if "team" in made), "tpu-training")
     if "end" in situation:
         conditions = [{"status": "True", **situation["end"]}]
         resource = api.resource("jobset.x-k8s.io/v1alpha2", "JobSet")

@@ -40,9 +40,9 @@ def image(ground: Ground) -> None:
 
 
 def pods(ground: Ground, **labels: str) -> list[str]:
-    wanted = {f"ray.io/{key.replace('_', '-')}": value for key, value in labels.items()}
+    of_ray = {f"ray.io/{key.replace('_', '-')}": value for key, value in labels.items()}
     return [
-        str(pod["metadata"]["name"]) for pod in ground.pods() if wanted.items() <= pod["metadata"]["labels"].items()
+        str(pod["metadata"]["name"]) for pod in ground.pods() if of_ray.items() <= pod["metadata"]["labels"].items()
     ]
 
 
