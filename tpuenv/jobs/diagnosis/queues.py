@@ -14,6 +14,7 @@ from admission import NotAWorkload, Reason, Verdict, explain
 from tpuenv.jobs.diagnosis.cause import Cause, Pattern, condition_words, event_words, shown
 from tpuenv.jobs.diagnosis.snapshot import Snapshot
 from tpuenv.jobs.job import Job
+from tpuenv.jobs.parts import parts_of
 from tpuenv.kubernetes.objects import Object, condition_of, is_true, name_of, status_of
 from vocabulary.keys import LOCAL_QUEUE, QUEUE_LABEL, TPU
 from vocabulary.printable import counted
@@ -268,9 +269,10 @@ def _quota(snapshot: Snapshot) -> Iterator[Cause]:
     job = snapshot.job
     condition = condition_of(job.workload, "QuotaReserved")
     evidence = (condition_words("Workload", condition),) if condition.get("status") == "False" else ()
-    users = [other for other in snapshot.others if other.team == job.team and _uses(other, job.group)]
+    flavors = _possible_flavors(snapshot)
+    users = [other for other in snapshot.others if other.team == job.team and _uses(other, flavors)]
     users = [other for other in users if other.name != job.name]
-    chips = _chips_by_team(snapshot)
+    chips = _chips_by_team(snapshot, flavors)
     if not users and not chips:
         if message := shown(condition.get("message")) if condition.get("status") == "False" else "":
             yield Cause(code="quota", cause=message, evidence=evidence)
@@ -297,26 +299,42 @@ def _usage_lines(snapshot: Snapshot, chips: dict[str, str]) -> list[str]:
     return [f"team {team} uses {words}" for team, words in chips.items()]
 
 
-def _chips_by_team(snapshot: Snapshot) -> dict[str, str]:
-    """ "32 chips of tpu" in use of the flavor that the job asks for, or of all, by ClusterQueue."""
+def _possible_flavors(snapshot: Snapshot) -> set[str]:
+    """Those of which the job may get its slices: of its pool group, or where its pods select none, as on Autopilot,
+    those without a label that they contradict. Nothing where the flavors were not read.
+    """
+    job = snapshot.job
+    if job.group:
+        return {job.group}
+    selectors = [part.selector for part in parts_of(job.kind, job.body, job.workload) if part.has_chips]
+    return {
+        name_of(flavor)
+        for flavor in snapshot.of_kind("ResourceFlavor")
+        for labels in [(flavor.get("spec") or {}).get("nodeLabels") or {}]
+        if all(selector.get(key, value) == value for selector in selectors for key, value in labels.items())
+    }
+
+
+def _chips_by_team(snapshot: Snapshot, flavors: set[str]) -> dict[str, str]:
+    """ "32 chips of tpu" in use of the flavors, or of all where there are none, by ClusterQueue."""
     used = {}
     for queue in snapshot.of_kind("ClusterQueue"):
-        if chips := chips_in_use(queue, snapshot.job.group):
-            flavors = ", ".join(f"{number} chips of {shown(flavor)}" for flavor, number in chips.items())
-            used[shown(name_of(queue))] = flavors
+        if chips := chips_in_use(queue, flavors):
+            words = ", ".join(f"{number} chips of {shown(flavor)}" for flavor, number in chips.items())
+            used[shown(name_of(queue))] = words
     return used
 
 
-def chips_in_use(queue: Object, flavor: str) -> dict[str, str]:
-    """Of a flavor, or of all that have chips, as the status of a ClusterQueue has it."""
+def chips_in_use(queue: Object, flavors: set[str]) -> dict[str, str]:
+    """Of the flavors, or of all that have chips where there are none, as the status of a ClusterQueue has it."""
     chips = {}
     for usage in status_of(queue).get("flavorsUsage") or []:
         for resource in usage.get("resources") or []:
             used = str(resource.get("total") or "0")
-            if resource.get("name") == TPU and used != "0" and flavor in ("", usage.get("name")):
+            if resource.get("name") == TPU and used != "0" and (not flavors or usage.get("name") in flavors):
                 chips[str(usage.get("name"))] = used
     return chips
 
 
-def _uses(job: Job, group: str) -> bool:
-    return bool(job.assignments) and not job.state.is_end and bool(job.slices) and (not group or job.group == group)
+def _uses(job: Job, flavors: set[str]) -> bool:
+    return bool(job.assignments and job.slices) and not job.state.is_end and (not flavors or job.group in flavors)
