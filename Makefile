@@ -9,6 +9,10 @@ unexport PYTHONDONTWRITEBYTECODE
 
 python := .venv/bin/python
 
+# The settings and the fleet of a case of tests/cases, in a folder as TPUENV_FOLDER names one.
+case_in = rm -rf $(1) && mkdir $(1) && cp tests/cases/$(CASE).env $(1)/vars.env \
+	&& for fleet in tests/cases/$(CASE).fleet.y*ml; do [ ! -e "$$fleet" ] || cp "$$fleet" $(1)/fleet.yaml; done
+
 help:  ## This list
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name what; do \
 		printf '%-24s %s\n' "$$name" "$$what"; done
@@ -19,8 +23,8 @@ setup:  ## Install everything into .venv (a network is needed the first time, an
 setup-workloads: setup  ## Install what the workloads run and compile with into .venv-workloads (5.0 GB; Python 3.12)
 	@$(python) -m install workloads
 
-rehearse: setup  ## Deploy, check, re-plan and destroy the environment of vars.env against a fake cloud
-	@.venv/bin/tpuenv rehearse
+rehearse: setup  ## Deploy, check, re-plan and destroy the environment of vars.env against a fake cloud; CASE=autopilot: that of tests/cases
+	@$(if $(CASE),$(call case_in,.venv/case) && TPUENV_FOLDER=.venv/case) .venv/bin/tpuenv rehearse
 
 rehearse-pipeline: setup  ## Plan, deploy, check and destroy as Cloud Build would, by the files in cloudbuild/
 	@.venv/bin/tpuenv rehearse-pipeline

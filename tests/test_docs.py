@@ -29,6 +29,7 @@ TEXTS = {
 KEYS = {field.name.upper() for field in dataclasses.fields(Settings)}
 # Variables and placeholders that are no settings.
 OTHER_VARIABLES = {
+    "CASE",
     "CONNECTION",
     "CRD_DIR",
     "GENERATION",
