@@ -31,6 +31,16 @@ def test_versions_are_listed_newest_first_with_what_they_hold(
     assert lines[4].split()[3:] == ["1", "1", "a"]
 
 
+def test_what_a_stack_owns_that_the_settings_no_longer_have_is_named(ground: Ground) -> None:
+    ground.states(state(1, "x"))
+    ground.write("tpu-vms/default.tfstate", state(3, "guard", "x", "y"))
+    ground.write("pipeline/default.tfstate", state(4, "guard"))  # destroyed
+    ground.write("cluster/default.tfstate", b"damaged")
+    (line,) = versions.of_removed_stacks(ground.clients, ground.names, ["foundation", "queues"])
+    assert line.startswith("tpu-vms: the settings have no such stack any more, and 2 resources of it may still cost")
+    assert "DELETION_PROTECTION=false tpuenv destroy tpu-vms" in line
+
+
 @pytest.mark.slow  # it synthesizes, in a process of its own
 @pytest.mark.parametrize("arguments", [["versions", "nosuch"], ["restore", "nosuch", "1"]])
 def test_a_name_that_no_stack_has_is_refused_with_the_names_of_the_stacks(

@@ -41,7 +41,8 @@ def plan(
     """Plans each stack with Terraform and changes nothing: what would be created, changed, replaced or destroyed, with
     every value that changes. It reads the state without taking its lock. A stack that needs what an earlier one has
     not created yet is reported as not plannable until then; that is no failure. The pipeline stack is left out unless
-    it is named, and beside it the stack tpu-vms. Where node pools, TPU VMs or the cluster change, the end says what
+    it is named, and beside it the stack tpu-vms. A stack that was deployed and that the settings no longer have is
+    named. Where node pools, TPU VMs or the cluster change, the end says what
     that changes of the cost an hour.
     """
     environment = project.load_for_google()
@@ -65,6 +66,8 @@ def plan(
             print(f"  recorded in {store.write(plans[-1].record(key, commit))}", flush=True)
     print(f"\n{_summary(plans, failed)}")
     for line in _cost(plans, known):
+        print(line)
+    for line in _removed_stacks(environment, synthesized):
         print(line)
     changed = [planned.stack.name for planned in plans if not planned.empty]
     if expect_no_changes and changed:
@@ -93,6 +96,18 @@ def _planned(environment: Environment, stack: Stack, key: str) -> Plan:
         planned.show()
         planned.file.unlink(missing_ok=True)
     return planned
+
+
+def _removed_stacks(environment: Environment, synthesized: Sequence[Stack]) -> Iterator[str]:
+    # Not before it is needed: Google's libraries take a second to load.
+    from tpuenv.google.clients import connect
+    from tpuenv.state import versions
+
+    names = [stack.name for stack in synthesized]
+    try:
+        yield from versions.of_removed_stacks(connect(environment.settings.project_id), environment.names, names)
+    except Failed as failure:
+        yield f"Whether there are stacks that the settings no longer have is not known: {failure}"
 
 
 def _cost(plans: Sequence[Plan], prices: Prices) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,6 +17,7 @@ from tpuenv.google.clients import Clients
 from tpuenv.google.storage import ABSENT
 from tpuenv.state.bucket import state_objects
 from tpuenv.state.locks import hold_lock
+from vocabulary.printable import counted
 from vocabulary.resource_types import is_imported
 
 
@@ -102,6 +103,20 @@ def stacks(clients: Clients, names: Names) -> list[str]:
 def exists(clients: Clients, names: Names, stack: str) -> bool:
     """Whether the stack has a state at present. Raises Failed."""
     return state_objects(clients, names).read(state_name(names, stack), what="read a state") is not None
+
+
+def of_removed_stacks(clients: Clients, names: Names, synthesized: Collection[str]) -> Iterator[str]:
+    """What to do about each state that owns something and is of none of the `synthesized` stacks: no deploy or
+    destroy with the present settings reaches what it owns. Raises Failed.
+    """
+    for stack in stacks(clients, names):
+        live = None if stack in synthesized else live_version(read_versions(clients, names, stack))
+        if live and live.state and live.state.owned:
+            yield (
+                f"{stack}: the settings have no such stack any more, and {counted(len(live.state.owned), 'resource')} "
+                "of it may still cost money; undo that change of the settings, run DELETION_PROTECTION=false tpuenv "
+                f"destroy {stack}, then change them again"
+            )
 
 
 def read_versions(clients: Clients, names: Names, stack: str) -> list[Version]:
