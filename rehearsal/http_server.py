@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -50,6 +51,15 @@ def json_response(body: Any, *, status: int = 200) -> Response:
     return Response(status=status, body=json.dumps(body).encode(), headers={"Content-Type": "application/json"})
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Nothing where the client was killed; else a traceback."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
 def start(serve: Callable[[Request], Response]) -> tuple[ThreadingHTTPServer, str]:
     """The running server and its address, "http://127.0.0.1:<port>"."""
 
@@ -94,7 +104,6 @@ def start(serve: Callable[[Request], Response]) -> tuple[ThreadingHTTPServer, st
         def log_message(self, format: str, *args: Any) -> None:
             """Nothing: what matters is in the answers."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, args=(_POLL_SECONDS,), daemon=True).start()
     return server, f"http://127.0.0.1:{server.server_address[1]}"
