@@ -6,7 +6,9 @@ are there, its entrypoint. To the variables of the pods come those of GKE's devi
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import os
 import shlex
 import shutil
@@ -59,6 +61,20 @@ _SHARING = (
 )
 
 
+@functools.cache
+def ray_python(python: Path = PYTHON) -> Path:
+    """The Python by a path without spaces, which the command lines that Ray writes for its own processes need."""
+    folder = Path(tempfile.mkdtemp(prefix="ray-python-", dir="/tmp"))
+    atexit.register(shutil.rmtree, folder)
+    (folder / "venv").symlink_to(python.parents[1])
+    return folder / "venv" / "bin" / python.name
+
+
+def ray_command(python: Path = PYTHON) -> tuple[str, ...]:
+    """The program `ray`."""
+    return str(ray_python(python)), "-m", "ray.scripts.scripts"
+
+
 @dataclass(frozen=True, kw_only=True)
 class RayJob:
     """The entrypoint of a RayJob, and the pods of its cluster: the head, and those with TPUs."""
@@ -75,7 +91,9 @@ def ray_job_of(run: Run, python: Path = PYTHON) -> RayJob:
     (job,) = (document for text in rendered(run).values() for document in yaml.safe_load_all(text))
     cluster = job["spec"]["rayClusterSpec"]
     (group,) = cluster["workerGroupSpecs"]
-    words = (of_this_machine(word, run.recipe.folder, python) for word in shlex.split(job["spec"]["entrypoint"]))
+    words = (
+        of_this_machine(word, run.recipe.folder, ray_python(python)) for word in shlex.split(job["spec"]["entrypoint"])
+    )
 
     def pods(described: Mapping[str, Any], slices: int, hosts: int) -> Pods:
         (container,) = described["template"]["spec"]["containers"]
@@ -85,7 +103,7 @@ def ray_job_of(run: Run, python: Path = PYTHON) -> RayJob:
         flags = [f"--{key}={value}" for key, value in described["rayStartParams"].items()]
         flags += [f"--num-cpus={cores}", *([f'--resources={{"TPU": {chips}}}'] if chips else [])]
         return Pods(
-            command=(str(python.with_name("ray")), "start", "--block", *flags),
+            command=(*ray_command(python), "start", "--block", *flags),
             environment={variable["name"]: variable["value"] for variable in container.get("env", [])},
             slices=slices,
             hosts=hosts,
@@ -198,6 +216,8 @@ class RayCluster:
         limit = time.monotonic() + _START_SECONDS
         log = self._folder / f"{name}.log"
         while name not in self._nodes or _STARTED not in log.read_text(errors="replace"):
+            if ended := [node for node, process in self._nodes.items() if node != name and process.poll() is not None]:
+                raise HostsFailed(f"{' and '.join(ended)} ended before {name} had started\n{self._logs()}")
             if time.monotonic() > limit:
                 raise HostsFailed(f"after {_START_SECONDS} s {name} has not started\n{self._logs()}")
             if name in self._nodes and self._nodes[name].poll() is None:

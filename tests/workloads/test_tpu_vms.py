@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.tpu_vm_host import Host, host
-from tests.workloads.hosts import PYTHON, free_port
-from tests.workloads.ray_cluster import kill_all
+from tests.workloads.hosts import free_port
+from tests.workloads.ray_cluster import kill_all, ray_command, ray_python
 
 pytestmark = pytest.mark.workloads("tpu-vms")
 
@@ -94,7 +94,7 @@ class Slice:
     def nodes(self) -> str:
         """The addresses of the nodes on which a task has run."""
         head = f"{ADDRESSES[0]}:{self.port}"
-        command = [str(PYTHON), "-c", PROGRAM, head]
+        command = [str(ray_python()), "-c", PROGRAM, head]
         return subprocess.run(
             command, env=self._environment[0], capture_output=True, text=True, check=True, timeout=SECONDS
         ).stdout.strip()
@@ -107,7 +107,9 @@ def slice_(tmp_path: Path) -> Iterator[Slice]:
         sockets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp")))
         hosts = [stack.enter_context(host(tmp_path / str(number), number, ADDRESSES)) for number in (0, 1)]
         for one in hosts:
-            (one.programs / "ray").symlink_to(PYTHON.with_name("ray"))
+            ray = one.programs / "ray"
+            ray.write_text(f'#!/bin/sh\nexec {shlex.join(ray_command())} "$@"\n')
+            ray.chmod(0o755)
         result = Slice(hosts, sockets)
         for number in (0, 1):
             stack.callback(result.kill, number)
