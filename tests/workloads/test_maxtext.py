@@ -16,28 +16,13 @@ from install.workloads import FOLDER as WORKLOADS
 from install.workloads import TENSORBOARD_FOLDER
 from manifests.recipes import FOLDER, recipe_named
 from manifests.render import Run
-from tests.fleets import one_group, with_fleet
 from tests.generate.maxtext_keys import keys
 from tests.workloads.hosts import SLICES_OF_PROCESSES, Ended, Pods, pods_of, ran, started
+from tests.workloads.tiny_maxtext import ONE_SLICE_OF_TWO_HOSTS, TINY, TWO_SLICES_OF_ONE_HOST
 
 pytestmark = pytest.mark.workloads("maxtext")
 
 RECIPE = recipe_named("maxtext")
-
-ONE_SLICE_OF_TWO_HOSTS = with_fleet(one_group("type: v5p-16, slices: 1, zone: us-east5-a"))
-TWO_SLICES_OF_ONE_HOST = with_fleet(one_group("type: v5p-8, slices: 2, zone: us-east5-a"))
-
-# What differs from a run on TPUs: the model, and that nothing of Google Cloud is here.
-TINY = {
-    "model_name": "gpt3-52k",
-    "max_target_length": "32",
-    "learning_rate": "0.01",
-    "warmup_steps_fraction": "0",
-    "gcs_metrics": "false",
-    "enable_goodput_recording": "false",
-    "jax_cache_dir": "",
-    "log_period": "1",
-}
 
 INTERRUPTED, REFUSED = 75, 2  # of train.py
 SECONDS = 900  # within which a run ends also on a busy machine

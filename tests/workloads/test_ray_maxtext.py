@@ -12,28 +12,13 @@ import pytest
 from environment import Environment
 from manifests.recipes import recipe_named
 from manifests.render import Run
-from tests.fleets import one_group, with_fleet
 from tests.workloads.hosts import PYTHON, SLICES_OF_PROCESSES, Ended
 from tests.workloads.ray_cluster import RayJob, ran, ray_job_of, started_cluster
+from tests.workloads.tiny_maxtext import ONE_SLICE_OF_TWO_HOSTS, TINY, TWO_SLICES_OF_ONE_HOST
 
 pytestmark = [pytest.mark.workloads("ray-maxtext"), pytest.mark.timeout(3600)]
 
 RECIPE = recipe_named("ray-maxtext")
-
-ONE_SLICE_OF_TWO_HOSTS = with_fleet(one_group("type: v5p-16, slices: 1, zone: us-east5-a"))
-TWO_SLICES_OF_ONE_HOST = with_fleet(one_group("type: v5p-8, slices: 2, zone: us-east5-a"))
-
-# What differs from a run on TPUs: the model, and that nothing of Google Cloud is here.
-TINY = {
-    "model_name": "gpt3-52k",
-    "max_target_length": "32",
-    "learning_rate": "0.01",
-    "warmup_steps_fraction": "0",
-    "gcs_metrics": "false",
-    "enable_goodput_recording": "false",
-    "jax_cache_dir": "",
-    "log_period": "1",
-}
 
 SECONDS = 1500  # within which a run ends also on a busy machine
 
