@@ -267,6 +267,9 @@ def print_log(cluster: Cluster, job: Job, *, slice: int, host: int, part: str = 
     pod = job.pod(slice=slice, host=host, part=part)
     if pod is None and job.pods and not (part and part == job.program_part):
         parts = sorted({pod.part for pod in job.pods if pod.part})
+        if not job.host_pods:
+            print_it = f"`tpuenv logs {job.name} --part {parts[0]}` prints that log"
+            raise Failed(f"{job} ({job.words}) has no pods of hosts now, only of {', '.join(parts)}: {print_it}")
         others = f"; parts: {', '.join(parts)}" if len(parts) > 1 else ""
         what = f"{f'part {part}, ' if part else ''}slice {slice}, host {host}"
         raise WrongArgument(f"{job} has no {what}; it has {_places(job)}{others}")

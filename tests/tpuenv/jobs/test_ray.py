@@ -133,6 +133,18 @@ def test_logs_prints_the_program_the_head_or_a_host_of_a_ray_job(ground: Ground,
         assert capsys.readouterr().out == f"of {name[0]}\n"
 
 
+def test_logs_of_a_host_of_a_ray_job_that_has_ended_names_the_log_that_is_left(ground: Ground, capsys: Capture) -> None:
+    """KubeRay deletes the cluster of a RayJob that has ended; the pod that submitted it stays."""
+    ground.api.create(ray("ray-jax"))
+    end(ground, "Complete", "SUCCEEDED")
+    for pod in ground.pods():
+        if "ray.io/node-type" in pod["metadata"]["labels"]:
+            ground.api.remove(pod)
+    assert main(["logs", "train", "--slice", "1"]) == 1
+    said = "(succeeded) has no pods of hosts now, only of submitter: `tpuenv logs train --part submitter` prints that"
+    assert said in capsys.readouterr().err
+
+
 def test_cancel_deletes_a_ray_job_with_all_that_it_has(ground: Ground, capsys: Capture) -> None:
     ground.api.create(ray("ray-jax"))
     assert main(["cancel", "train"]) == 0
