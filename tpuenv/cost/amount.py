@@ -38,7 +38,5 @@ class Cost:
     def __add__(self, other: Cost) -> Cost:
         return Cost(self.idle + other.idle, self.busy + other.busy)
 
-    @property
-    def unknown(self) -> tuple[str, ...]:
-        """What has no known price."""
-        return tuple(dict.fromkeys([*self.idle.unknown, *self.busy.unknown]))
+    def __sub__(self, other: Cost) -> Cost:
+        return Cost(self.idle - other.idle, self.busy - other.busy)

@@ -50,7 +50,7 @@ class Report:
     @property
     def saved(self) -> Cost:
         """By destroying all stacks but foundation."""
-        return Cost(self.total.idle - self.kept.idle, self.total.busy - self.kept.busy)
+        return self.total - self.kept
 
 
 def report(environment: Environment, prices: Prices) -> Report:

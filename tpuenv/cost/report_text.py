@@ -47,12 +47,13 @@ def lines(report: Report) -> Iterator[str]:
 
 def difference(before: Cost, after: Cost, sources: Iterable[Source]) -> Iterator[str]:
     """What a change makes of the cost; no line if nothing."""
-    idle, busy = after.idle - before.idle, after.busy - before.busy
+    change = after - before
+    idle, busy = change.idle, change.busy
     if not any((idle.usd, idle.unknown, busy.usd, busy.unknown)):
         return
     days = sorted({source.as_of for source in sources if source.as_of})
     dated = f" (prices of {' to '.join(dict.fromkeys((days[0], days[-1])))})" if days else ""
-    unknown = busy.unknown or idle.unknown
+    unknown = {**idle.unknown, **busy.unknown}
     what = "cost, without what has no known price" if unknown else "cost"
     yield f"{what}{dated}: {busy.usd:+,.2f} USD an hour while jobs use every slice, {idle.usd:+,.2f} while none runs;"
     yield f"  of the stacks above at most {_money(before.busy)} until now, and then {_money(after.busy)}"

@@ -149,5 +149,14 @@ def test_a_part_without_a_price_that_stays_as_it_is_does_not_blur_the_difference
     assert "no known price" not in "".join(lines)
 
 
+def test_what_has_no_price_is_named_also_where_it_changes_only_while_no_job_runs(prices: Prices) -> None:
+    scaled = {"node_count": None, "autoscaling": [{"min_node_count": 0, "max_node_count": 4}]}
+    unknown = pool(machine_type="tpu7x-standard-4t")
+    new = (None, pool(machine_type="ct9-nothing-4t"))
+    assert printed(prices, (unknown, {**unknown, **scaled}), new)[-1] == (
+        "  no known price: +4 ct9-nothing-4t; -16 chips of tpu7x, on-demand"
+    )
+
+
 def test_a_machine_type_that_nobody_knows_has_no_price(prices: Prices) -> None:
     assert printed(prices, (None, pool(machine_type="ct9-nothing-4t")))[-1].endswith("+4 ct9-nothing-4t")
