@@ -148,9 +148,9 @@ def _offer(accelerator_type: object) -> Offer | None:
 
 
 def _addresses(change: Change, offer: Offer, type_: str) -> Iterator[str]:
-    first = sum(len(item.attributes["network_endpoints"]) for item in change.client.cloud.find(TPU_VM))
-    for host in range(first + 2, first + 2 + offer.hosts(type_)):
-        yield f"10.0.{host // 256}.{host % 256}"
+    for _ in range(offer.hosts(type_)):
+        number = 1 + change.client.cloud.next("tpu-vm-address")  # 10.0.0.1 is the subnet's gateway
+        yield f"10.0.{number // 256}.{number % 256}"
 
 
 RESOURCE_TYPES = (

@@ -77,10 +77,22 @@ def test_quota_counts_the_chips_of_a_generation_in_a_zone(vms: FakeCloud) -> Non
         vms.make("google_tpu_v2_vm.third", like=LAB, name="third", accelerator_type="v6e-1")
 
 
+def addresses_of(vms: FakeCloud, name: str) -> list[str]:
+    return [end["ip_address"] for end in vms.resources[name].state["network_endpoints"]]  # type: ignore[index]
+
+
 def test_a_slice_has_an_address_for_each_host(vms: FakeCloud) -> None:
-    addresses = [[end["ip_address"] for end in vms.resources[name].state["network_endpoints"]] for name in (LAB, NIGHT)]  # type: ignore[index]
-    assert [len(of_vm) for of_vm in addresses] == [4, 1]
-    assert len({address for of_vm in addresses for address in of_vm}) == 5
+    lab, night = addresses_of(vms, LAB), addresses_of(vms, NIGHT)
+    assert (len(lab), len(night)) == (4, 1)
+    assert len({*lab, *night}) == 5
+
+
+def test_no_two_slices_share_an_address_after_one_was_deleted(vms: FakeCloud) -> None:
+    vms.make("google_tpu_v2_vm.second", like=LAB, name="second")
+    vms.destroy(LAB)
+    vms.make("google_tpu_v2_vm.third", like="google_tpu_v2_vm.second", name="third")
+    second, third = (addresses_of(vms, f"google_tpu_v2_vm.{name}") for name in ("second", "third"))
+    assert not {*second} & {*third}
 
 
 @pytest.mark.parametrize(
