@@ -67,7 +67,11 @@ def review(ray_cluster: Object) -> None:
         topology = pod.get("nodeSelector", {}).get(TOPOLOGY_LABEL, "")
         if not topology:
             raise _denied("TPU topology not specified")
-        hosts = max(math.prod(map(int, topology.split("x"))) // chips, 1)
+        sides = topology.split("x")
+        for side in sides:
+            if not side.isdecimal():
+                raise _denied(f'strconv.Atoi: parsing "{side}": invalid syntax')
+        hosts = max(math.prod(map(int, sides)) // chips, 1)
         if hosts != int(group.get("numOfHosts", 1)):
             raise _denied("Number of workers in worker group not equal to specified topology")
 

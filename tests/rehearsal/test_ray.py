@@ -108,3 +108,11 @@ def test_the_addon_refuses_a_number_of_hosts_that_is_not_that_of_the_slice(api: 
     del group["template"]["spec"]["nodeSelector"]["cloud.google.com/gke-tpu-topology"]
     with pytest.raises(Status, match="denied the request: TPU topology not specified"):
         api.create(cluster)
+
+
+def test_the_addon_refuses_a_topology_with_a_side_that_is_no_number(api: Api) -> None:
+    cluster = ray("ray-cluster")
+    pod = cluster["spec"]["workerGroupSpecs"][0]["template"]["spec"]
+    pod["nodeSelector"]["cloud.google.com/gke-tpu-topology"] = "4xfoo"
+    with pytest.raises(Status, match='parsing "foo": invalid syntax'):
+        api.create(cluster)
