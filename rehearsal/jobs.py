@@ -20,6 +20,7 @@ from rehearsal.inventory import counted
 from rehearsal.kubernetes import server
 from rehearsal.kubernetes.api import Api
 from rehearsal.kubernetes.controllers import explain
+from rehearsal.kubernetes.kuberay import owner_of
 from rehearsal.kubernetes.nodes import Nodes, nodes
 from rehearsal.kubernetes.placement import placements
 from rehearsal.kubernetes.pulls import refused
@@ -124,14 +125,20 @@ def end(world: World, cluster: str, objects: Iterable[dict[str, Any]]) -> int:
             resource = api.resource(body["apiVersion"], body["kind"])
             api.patch(resource, namespace, name, {"status": _SUCCEEDED[body["kind"]]})
             names.add((namespace, name))
-    return sum((pod["metadata"]["namespace"], _job_of(pod)) in names for pod in api.all(POD) if _holds_chips(pod))
+    ray_jobs = {
+        (item["metadata"]["namespace"], item["metadata"]["name"]): owner_of(item)
+        for item in api.everything()
+        if item["kind"] == "RayCluster"
+    }
+    pods = [pod["metadata"] for pod in api.all(POD) if _holds_chips(pod)]
+    return sum((pod["namespace"], _job_of(pod, ray_jobs)) in names for pod in pods)
 
 
-def _job_of(pod: dict[str, Any]) -> str:
-    """The name of its JobSet, Job or RayJob, whose RayCluster has that name and a random end."""
-    labels = pod["metadata"].get("labels") or {}
-    of_ray = str(labels.get(RAY_CLUSTER_LABEL, "")).rpartition("-")[0]
-    return str(labels.get(JOBSET_LABEL) or labels.get(JOB_LABEL) or of_ray)
+def _job_of(pod: dict[str, Any], ray_jobs: dict[tuple[str, str], str]) -> str:
+    """The name of the JobSet, Job or RayJob of a pod with this metadata; `ray_jobs` are those of the RayClusters."""
+    labels = pod.get("labels") or {}
+    ray_cluster = (pod["namespace"], labels.get(RAY_CLUSTER_LABEL, ""))
+    return str(labels.get(JOBSET_LABEL) or labels.get(JOB_LABEL) or ray_jobs.get(ray_cluster, ""))
 
 
 def _holds_chips(pod: dict[str, Any]) -> bool:
