@@ -33,36 +33,34 @@ class Status:
 
 def read_status(cluster: Cluster, environment: Environment, teams: Sequence[str]) -> Status:
     """The slices of all groups, the queues and jobs of these teams. Raises tpuenv.failure.Failed."""
-    jobs, refused = read_teams(cluster, teams)
     objects, unread = readable(cluster, ("ClusterQueue", "Node"))
-    groups = {group.name: group for group in environment.groups}
     queues = None if "ClusterQueue" in unread else [item for item in objects if item["kind"] == "ClusterQueue"]
     nodes = None if "Node" in unread else [item for item in objects if item["kind"] == "Node"]
+    # A broken node may be busy with a job of any team.
+    jobs, refused = read_teams(cluster, teams if nodes is None else [team.name for team in environment.teams])
+    groups = {group.name: group for group in environment.groups}
     every = [queue_of(queue, groups) for queue in queues or []]
+    quotas = [quota for queue in every for quota in queue.quotas]
     used = {
-        name: None
-        if queues is None
-        else round(
-            sum(quota.used for queue in every for quota in queue.quotas if quota.group == name) * group.slice.chips
-        )
-        for name, group in groups.items()
+        name: None if queues is None else sum(quota.used for quota in quotas if quota.group == name) for name in groups
     }
+    busy = _busy(jobs)
     notes = [note for kind, note in _NOTES.items() if kind in unread]
     notes += [f"the jobs of team {name} may not be read: {error.said}" for name, error in refused.items()]
     return Status(
         time=datetime.now(timezone.utc),
-        slices=tuple(slices_of(group, used[name], nodes, _busy(jobs)) for name, group in groups.items()),
+        slices=tuple(slices_of(group, used[name], nodes, busy) for name, group in groups.items()),
         queues=None if queues is None else tuple(queue for queue in every if queue.team in teams),
-        jobs=tuple(jobs),
+        jobs=tuple(job for job in jobs if job.team in teams),
         notes=tuple(notes),
     )
 
 
-def _busy(jobs: Sequence[Job]) -> list[str]:
+def _busy(jobs: Sequence[Job]) -> set[str]:
     """The nodes on which hosts of jobs run."""
-    return [
+    return {
         str((pod.body.get("spec") or {}).get("nodeName") or "")
         for job in jobs
         for pod in job.pods
         if pod.has_chips and pod.phase == "Running"
-    ]
+    }

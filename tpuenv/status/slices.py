@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from environment.fleet.model import PoolGroup
 from tpuenv.kubernetes.objects import Object, is_true, name_of
@@ -57,15 +58,21 @@ class Slices:
 
 
 def slices_of(
-    group: PoolGroup, used_chips: int | None, nodes: Sequence[Object] | None, busy: Iterable[str] = ()
+    group: PoolGroup, used: float | None, nodes: Sequence[Object] | None, busy: Container[str] = ()
 ) -> Slices:
-    """`used_chips` of all teams; `busy` are the names of nodes on which hosts of jobs run."""
-    used = None if used_chips is None else -(-used_chips // group.slice.chips)
-    problems = None if nodes is None else tuple(_problems(group, nodes, set(busy)))
-    return Slices(group=group.name, tpu_type=group.slice.tpu_type, slices=group.slices, used=used, problems=problems)
+    """`used` slices of all teams, a part of one where a job has only some of its hosts; `busy` are the names of nodes
+    on which hosts of jobs run.
+    """
+    return Slices(
+        group=group.name,
+        tpu_type=group.slice.tpu_type,
+        slices=group.slices,
+        used=None if used is None else ceil(round(used, 6)),  # sums of thirds are not whole
+        problems=None if nodes is None else tuple(_problems(group, nodes, busy)),
+    )
 
 
-def _problems(group: PoolGroup, nodes: Sequence[Object], busy: set[str]) -> Iterable[Problem]:
+def _problems(group: PoolGroup, nodes: Sequence[Object], busy: Container[str]) -> Iterable[Problem]:
     by_pool: dict[str, list[Object]] = {}
     for node in nodes:
         by_pool.setdefault(str(_labels(node).get(POOL_LABEL)), []).append(node)

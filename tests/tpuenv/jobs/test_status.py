@@ -29,9 +29,10 @@ Capture = pytest.CaptureFixture[str]
 Object = dict[str, Any]
 
 
-def status_of(ground: Ground) -> Status:
-    teams = [team.name for team in ground.environment.teams]
-    return read_status(quick(connect(ground.environment)), ground.environment, teams)
+def status_of(ground: Ground, *teams: str) -> Status:
+    """Of these teams, or of all."""
+    shown = teams or [team.name for team in ground.environment.teams]
+    return read_status(quick(connect(ground.environment)), ground.environment, shown)
 
 
 def lines_of(ground: Ground) -> list[str]:
@@ -101,6 +102,16 @@ def test_a_broken_slice_with_a_job_counts_once_among_those_that_are_not_free(gro
     assert (slices.used, slices.free, slices.broken) == (1, 1, 1)
     assert slices.problems is not None
     assert slices.problems[0].why.endswith("; pods run on 3")
+
+
+def test_slices_are_as_free_for_one_team_as_for_all(fleet: Ground) -> None:
+    make(fleet.api, {"make": [{"name": "train", "team": "students", "group": "dev"}]})
+    break_node(fleet, "dev-0", 0, unschedulable=True)
+    of_all, of_one = status_of(fleet), status_of(fleet, "research")
+    dev = next(slices for slices in of_one.slices if slices.group == "dev")
+    assert (dev.used, dev.broken, dev.free) == (1, 1, 3)
+    assert of_one.slices == of_all.slices
+    assert [len(status.jobs) for status in (of_all, of_one)] == [1, 0]
 
 
 def test_a_slice_without_nodes_is_broken_unless_it_is_created_when_it_is_needed(synthesis: Synthesis) -> None:
