@@ -122,7 +122,7 @@ def wrong_causes(snapshot: Snapshot) -> Iterator[Cause]:
     job = snapshot.job
     if not job.body or not snapshot.objects or {"ClusterQueue", "ResourceFlavor"} & snapshot.unread.keys():
         return
-    holding = [{"kind": "Workload", **other.workload} for other in snapshot.others if _holds(other, job)]
+    holding = [{"kind": "Workload", **other.workload} for other in snapshot.others if _is_other(other, job)]
     try:
         explanation = explain([*snapshot.objects, *holding], job.body, namespace=job.team)
     except NotAWorkload:
@@ -136,7 +136,8 @@ def wrong_causes(snapshot: Snapshot) -> Iterator[Cause]:
             yield Cause(code=reason.code, cause=cause, fix=_fix(snapshot, reason), evidence=evidence)
 
 
-def _holds(other: Job, job: Job) -> bool:
+def _is_other(other: Job, job: Job) -> bool:
+    """Whether it is another job, and Kueue has seen it."""
     return bool(other.workload) and (other.kind, other.team, other.name) != (job.kind, job.team, job.name)
 
 
@@ -163,7 +164,7 @@ def _given_up(job: Job) -> Cause:
 
 def _stopped(snapshot: Snapshot) -> Cause | None:
     """The queue of the job, where it takes no jobs."""
-    name = queue_of(snapshot.job)
+    name = _queue_of(snapshot.job)
     local = snapshot.named("LocalQueue", name)
     spec = local.get("spec") or {}
     queue = snapshot.named("ClusterQueue", str(spec.get("clusterQueue") or ""))
@@ -183,7 +184,7 @@ def _stopped(snapshot: Snapshot) -> Cause | None:
     return None
 
 
-def queue_of(job: Job) -> str:
+def _queue_of(job: Job) -> str:
     """The LocalQueue of a job: of its Workload, its label, or the one that jobs without a label get."""
     labels = (job.body.get("metadata") or {}).get("labels") or {}
     return str((job.workload.get("spec") or {}).get("queueName") or labels.get(QUEUE_LABEL) or LOCAL_QUEUE)
@@ -238,8 +239,6 @@ def _evicted(snapshot: Snapshot) -> Iterator[Cause]:
         cause = f"Kueue stopped it for {who}, {why}"
         yield Cause(code="preempted", cause=cause, fix=_AGAIN, evidence=evidence)
         return
-    if (job.workload.get("spec") or {}).get("active") is False:
-        return
     cause, fix = _EVICTED.get(reason, (f"Kueue stopped it ({shown(reason)})", _AGAIN))
     requeue = status_of(job.workload).get("requeueState") or {}
     if requeue.get("count"):
@@ -265,28 +264,31 @@ def _preemptor(snapshot: Snapshot, message: str) -> str:
 
 
 def _quota(snapshot: Snapshot) -> Iterator[Cause]:
-    """Who has what it waits for, and who is before it. Without the queues, what Kueue says."""
+    """Who has the slices that it waits for, and who is before it. Without the queues, and of a job without chips, what
+    Kueue says.
+    """
     job = snapshot.job
     condition = condition_of(job.workload, "QuotaReserved")
     evidence = (condition_words("Workload", condition),) if condition.get("status") == "False" else ()
     flavors = _possible_flavors(snapshot)
-    users = [other for other in snapshot.others if other.team == job.team and _uses(other, flavors)]
-    users = [other for other in users if other.name != job.name]
+    mates = [other for other in snapshot.others if other.team == job.team and _is_other(other, job)]
+    users = [other for other in mates if _uses(other, flavors)]
     chips = _chips_by_team(snapshot, flavors)
-    if not users and not chips:
+    if not job.slices or not (users or chips):
         if message := shown(condition.get("message")) if condition.get("status") == "False" else "":
             yield Cause(code="quota", cause=message, evidence=evidence)
         return
-    before = [other for other in snapshot.others if other.team == job.team and 0 < other.position < job.position]
-    asked = f"{counted(job.slices, 'slice')} of {job.group}" if job.slices and job.group else "its quota"
-    who = [f"{_names(users)}"] if users else []
+    before = [other for other in mates if 0 < other.position < job.position]
+    asked = f"{counted(job.slices, 'slice')} of {job.group}" if job.group else "its quota"
+    who = [_names(users)] if users else []
     who += [f"team {team} ({words})" for team, words in chips.items() if team != job.team]
     cause = f"it waits for {asked}, in use by {' and '.join(who) or 'its team'}"
     if before:
         cause += f"; before it in the queue: {_names(sorted(before, key=lambda other: other.position), slices=False)}"
-    cancel = f" or free slices with `tpuenv cancel {users[0].name}`" if users else ""
-    fix = f"wait, ask for fewer slices,{cancel}" if cancel else "wait, or ask for fewer slices"
-    yield Cause(code="quota", cause=cause, fix=fix, evidence=(*evidence, *_usage_lines(snapshot, chips)))
+    cancel = f"wait, ask for fewer slices, or free slices with `tpuenv cancel {users[0].name}`" if users else ""
+    fix = cancel or "wait, or ask for fewer slices"
+    usage = (f"team {team} uses {words}" for team, words in chips.items())
+    yield Cause(code="quota", cause=cause, fix=fix, evidence=(*evidence, *usage))
 
 
 def _names(jobs: list[Job], *, slices: bool = True) -> str:
@@ -295,46 +297,41 @@ def _names(jobs: list[Job], *, slices: bool = True) -> str:
     return ", ".join(map(shown, [*names[:_MOST_JOBS], *more]))
 
 
-def _usage_lines(snapshot: Snapshot, chips: dict[str, str]) -> list[str]:
-    return [f"team {team} uses {words}" for team, words in chips.items()]
-
-
-def _possible_flavors(snapshot: Snapshot) -> set[str]:
+def _possible_flavors(snapshot: Snapshot) -> set[str] | None:
     """Those of which the job may get its slices: of its pool group, or where its pods select none, as on Autopilot,
-    those without a label that they contradict. Nothing where the flavors were not read.
+    those without a label that they contradict. None where the flavors were not read.
     """
-    job = snapshot.job
+    job, flavors = snapshot.job, snapshot.of_kind("ResourceFlavor")
     if job.group:
         return {job.group}
     selectors = [part.selector for part in parts_of(job.kind, job.body, job.workload) if part.has_chips]
-    return {
+    possible = {
         name_of(flavor)
-        for flavor in snapshot.of_kind("ResourceFlavor")
+        for flavor in flavors
         for labels in [(flavor.get("spec") or {}).get("nodeLabels") or {}]
         if all(selector.get(key, value) == value for selector in selectors for key, value in labels.items())
     }
+    return possible if flavors else None
 
 
-def _chips_by_team(snapshot: Snapshot, flavors: set[str]) -> dict[str, str]:
-    """ "32 chips of tpu" in use of the flavors, or of all where there are none, by ClusterQueue."""
+def _chips_by_team(snapshot: Snapshot, flavors: set[str] | None) -> dict[str, str]:
+    """ "32 chips of tpu" in use of the flavors, or of all where they are not known, by ClusterQueue."""
     used = {}
     for queue in snapshot.of_kind("ClusterQueue"):
-        if chips := chips_in_use(queue, flavors):
-            words = ", ".join(f"{number} chips of {shown(flavor)}" for flavor, number in chips.items())
+        if words := ", ".join(_chips_in_use(queue, flavors)):
             used[shown(name_of(queue))] = words
     return used
 
 
-def chips_in_use(queue: Object, flavors: set[str]) -> dict[str, str]:
-    """Of the flavors, or of all that have chips where there are none, as the status of a ClusterQueue has it."""
-    chips = {}
+def _chips_in_use(queue: Object, flavors: set[str] | None) -> Iterator[str]:
+    """As the status of a ClusterQueue has it."""
     for usage in status_of(queue).get("flavorsUsage") or []:
         for resource in usage.get("resources") or []:
             used = str(resource.get("total") or "0")
-            if resource.get("name") == TPU and used != "0" and (not flavors or usage.get("name") in flavors):
-                chips[str(usage.get("name"))] = used
-    return chips
+            if resource.get("name") == TPU and used != "0" and (flavors is None or usage.get("name") in flavors):
+                yield f"{used} chips of {shown(usage.get('name'))}"
 
 
-def _uses(job: Job, flavors: set[str]) -> bool:
-    return bool(job.assignments and job.slices) and not job.state.is_end and (not flavors or job.group in flavors)
+def _uses(job: Job, flavors: set[str] | None) -> bool:
+    of_these = flavors is None or job.group in flavors
+    return bool(job.assignments and job.slices) and not job.state.is_end and of_these
