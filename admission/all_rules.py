@@ -37,5 +37,5 @@ RULES: tuple[Rule, ...] = tuple(
 def refusals(workload: Workload, *, autopilot: bool) -> Iterator[Reason]:
     """Every reason for which the workload would not be created, or never start; with `autopilot` on such a cluster."""
     for rule in RULES:
-        if autopilot or not rule.source.startswith(gke_autopilot.BOOK.source):
+        if autopilot or rule not in gke_autopilot.BOOK.rules:
             yield from rule.reasons(workload)

@@ -93,6 +93,11 @@ class Field:
         return NotAWorkload(f"{self.path or 'manifest'}: {shown} is not {what}{template}")
 
 
+def containers_of(pod: Field) -> list[Field]:
+    """Of the spec of a pod: its containers, then its init containers."""
+    return [*pod.get("containers").items(), *pod.get("initContainers").items()]
+
+
 @dataclass(frozen=True, kw_only=True)
 class PodSet:
     """Pods of one template, which Kueue gives one flavor. `requests` is of one pod, as Kueue counts it."""
@@ -153,6 +158,10 @@ class Workload:
     def cluster_spec(self) -> Field:
         """Of a RayCluster or RayJob: what describes the Ray cluster."""
         return self.spec if self.kind == "RayCluster" else self.spec.get("rayClusterSpec")
+
+    def worker_groups(self) -> list[Field]:
+        """Of a RayCluster or RayJob."""
+        return self.cluster_spec.get("workerGroupSpecs").items()
 
     @property
     def is_queued(self) -> bool:

@@ -5,27 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from admission.api_server.pods import templates
+from admission.api_server.pods import containers, templates
 from admission.result import amount, asked
 from admission.rule import PODS, Finding, RuleBook, not_negative, one_of
 from admission.syntax import LABEL_FIX, is_label, is_qualified_name
-from admission.workload import Field, PodSet, Workload
+from admission.workload import Field, PodSet, Workload, containers_of
 from vocabulary.keys import TPU
 from vocabulary.printable import brief
 
 BOOK = RuleBook(source="Kubernetes 1.34 pkg/apis/core/validation/validation.go", later=PODS)
-_CONTAINERS = ("containers", "initContainers")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 _STANDARD = ("cpu", "memory", "ephemeral-storage")
 _NATIVE = ("kubernetes.io/", "requests.")
 _PORT_NAME = r"(?!.*--)(?=.*[a-z])[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?"
-
-
-def _containers(workload: Workload) -> Iterator[Field]:
-    for pods in templates(workload):
-        for key in _CONTAINERS:
-            yield from pods.spec.get(key).items()
 
 
 @BOOK.rule("no-containers", "validateContainers", ("Job", "JobSet"), parts=templates)
@@ -45,13 +38,13 @@ def _no_pod_spec(workload: Workload) -> Iterator[Finding]:
             yield job.get("template", "spec", "template").path, "is missing", "describe the pods"
 
 
-@BOOK.rule("no-image", "validateContainerCommon", parts=_containers)
+@BOOK.rule("no-image", "validateContainerCommon", parts=containers)
 def _no_image(container: Field) -> Iterator[Finding]:
     if not container.get("image").text():
         yield container.get("image").path, "is missing", "name the image to run"
 
 
-@BOOK.rule("bad-name", "validateContainerCommon", parts=_containers)
+@BOOK.rule("bad-name", "validateContainerCommon", parts=containers)
 def _bad_name(container: Field) -> Iterator[Finding]:
     name = container.get("name")
     if name.value is not None and not is_label(name.text()):
@@ -72,7 +65,7 @@ def _mounts(workload: Workload) -> Iterator[Finding]:
     for pods in templates(workload):
         volumes = {item.get("name").text() for item in pods.spec.get("volumes").items()} | _claimed(workload)
         there = ", ".join(sorted(volumes)) or "none"
-        for container in (item for key in _CONTAINERS for item in pods.spec.get(key).items()):
+        for container in containers_of(pods.spec):
             for mount in [*container.get("volumeMounts").items(), *container.get("volumeDevices").items()]:
                 name = mount.get("name")
                 if name.text() and name.text() not in volumes:
@@ -87,7 +80,7 @@ def _claimed(workload: Workload) -> set[str]:
     return {claim.get("metadata", "name").text() for claim in claims}
 
 
-@BOOK.rule("bad-environment", "ValidateEnv, validateEnvVarValueFrom, ValidateEnvFrom", parts=_containers)
+@BOOK.rule("bad-environment", "ValidateEnv, validateEnvVarValueFrom, ValidateEnvFrom", parts=containers)
 def _environment(container: Field) -> Iterator[Finding]:
     for variable in container.get("env").items():
         name, source = variable.get("name"), variable.get("valueFrom")
@@ -104,7 +97,7 @@ def _environment(container: Field) -> Iterator[Finding]:
             yield source.path, f"has {len(sources)} sources", "name a configMapRef or a secretRef"
 
 
-@BOOK.rule("bad-port", "validateContainerPorts", parts=_containers)
+@BOOK.rule("bad-port", "validateContainerPorts", parts=containers)
 def _ports(container: Field) -> Iterator[Finding]:
     names: set[str] = set()
     for port in container.get("ports").items():
@@ -122,7 +115,7 @@ def _ports(container: Field) -> Iterator[Finding]:
         names.add(name.text())
 
 
-@BOOK.rule("bad-container-setting", "validateContainerCommon", parts=_containers)
+@BOOK.rule("bad-container-setting", "validateContainerCommon", parts=containers)
 def _settings(container: Field) -> Iterator[Finding]:
     security = container.get("securityContext")
     yield from one_of(container.get("imagePullPolicy"), "policy", ("Always", "Never", "IfNotPresent"))
@@ -132,7 +125,7 @@ def _settings(container: Field) -> Iterator[Finding]:
         yield escalates.path, "a privileged container can always gain privileges", "remove it"
 
 
-@BOOK.rule("bad-probe", "validateProbe, validateHandler, validateInitContainers", parts=_containers)
+@BOOK.rule("bad-probe", "validateProbe, validateHandler, validateInitContainers", parts=containers)
 def _probes(container: Field) -> Iterator[Finding]:
     sidecar = container.get("restartPolicy").text() == "Always"
     for key in (*_PROBES, "lifecycle"):
@@ -163,14 +156,14 @@ def _handler(holder: Field) -> Iterator[Finding]:
 @BOOK.rule("unknown-claim", "validateResourceRequirements", parts=templates)
 def _claims(pods: PodSet) -> Iterator[Finding]:
     there = {claim.get("name").text() for claim in pods.spec.get("resourceClaims").items()}
-    for container in (item for key in _CONTAINERS for item in pods.spec.get(key).items()):
+    for container in containers_of(pods.spec):
         for claim in container.get("resources", "claims").items():
             if claim.get("name").text() not in there:
                 what = f"the pod has no resource claim '{claim.get('name').text()}'"
                 yield claim.path, what, "add it to the pod's resourceClaims"
 
 
-@BOOK.rule("bad-resource", "ValidateContainerResourceRequirements", parts=_containers)
+@BOOK.rule("bad-resource", "ValidateContainerResourceRequirements", parts=containers)
 def _resources(container: Field) -> Iterator[Finding]:
     """Whole numbers of what is no standard resource, under a name with a domain."""
     for holder in (container.get("resources", key) for key in ("requests", "limits")):
@@ -186,7 +179,7 @@ def _resources(container: Field) -> Iterator[Finding]:
                 yield place, f"{brief(holder.mapping()[name])} is no whole number", "write one"
 
 
-@BOOK.rule("chips-limit", "ValidateContainerResourceRequirements", parts=_containers)
+@BOOK.rule("chips-limit", "ValidateContainerResourceRequirements", parts=containers)
 def _chips_limit(container: Field) -> Iterator[Finding]:
     requests, limits = (container.get("resources", key).quantities() for key in ("requests", "limits"))
     for name, requested in requests.items():
@@ -202,7 +195,7 @@ def _chips_limit(container: Field) -> Iterator[Finding]:
             )
 
 
-@BOOK.rule("request-over-limit", "ValidateContainerResourceRequirements", parts=_containers)
+@BOOK.rule("request-over-limit", "ValidateContainerResourceRequirements", parts=containers)
 def _over_limit(container: Field) -> Iterator[Finding]:
     requests, limits = (container.get("resources", key).quantities() for key in ("requests", "limits"))
     for name, requested in requests.items():

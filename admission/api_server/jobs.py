@@ -9,7 +9,7 @@ from operator import attrgetter
 from admission.jobset.webhook import bad_manager
 from admission.rule import PODS, Finding, RuleBook, one_of
 from admission.syntax import is_qualified_name
-from admission.workload import Field
+from admission.workload import Field, containers_of
 from vocabulary.printable import brief
 
 _JOBS = ("Job", "JobSet")
@@ -97,7 +97,7 @@ def _failure_policy(spec: Field) -> Iterator[Finding]:
     if len(rules.items()) > _MOST_RULES:
         yield rules.path, f"has {len(rules.items())} rules; {_MOST_RULES} are allowed", "merge some"
     pod = spec.get("template", "spec")
-    names = [item.get("name").text() for key in ("containers", "initContainers") for item in pod.get(key).items()]
+    names = [item.get("name").text() for item in containers_of(pod)]
     for rule in rules.items():
         yield from _failure_rule(spec, rule)
         yield from _exit_codes(rule.get("onExitCodes"), names)

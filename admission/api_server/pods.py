@@ -19,7 +19,7 @@ from admission.syntax import (
     is_qualified_name,
     is_subdomain,
 )
-from admission.workload import Field, PodSet, Workload
+from admission.workload import Field, PodSet, Workload, containers_of
 from vocabulary.printable import brief
 
 BOOK = RuleBook(source="Kubernetes 1.34 pkg/apis/core/validation/validation.go", later=PODS)
@@ -34,6 +34,12 @@ _WITH_A_NUMBER = ("Gt", "Lt")
 def templates(workload: Workload) -> Iterator[PodSet]:
     """The pod sets whose template is in the manifest; KubeRay's own submitter is not."""
     return (pods for pods in workload.pod_sets if pods.template.value is not None)
+
+
+def containers(workload: Workload) -> Iterator[Field]:
+    """Every container of these templates."""
+    for pods in templates(workload):
+        yield from containers_of(pods.spec)
 
 
 @BOOK.rule("restart-policy", "ValidatePodSpec; pkg/apis/batch/validation, validateJobSpec")

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from admission.api_server.pods import templates
+from admission.api_server.pods import containers, templates
 from admission.rule import PODS, Finding, RuleBook
-from admission.workload import Field, PodSet, Workload
+from admission.workload import Field, PodSet, containers_of
 from vocabulary.keys import ACCELERATOR_LABEL, POOL_LABEL, TOPOLOGY_LABEL, TPU
 
 BOOK = RuleBook(source="GKE Autopilot", later=PODS)
@@ -27,15 +27,6 @@ _REFUSED_LABELS = (POOL_LABEL, "kubernetes.io/hostname")
 _KNOWN_DOMAINS = ("google.com", "gke.io", "kubernetes.io", "k8s.io")
 
 
-def _containers(workload: Workload) -> Iterator[Field]:
-    for pods in templates(workload):
-        yield from _of(pods)
-
-
-def _of(pods: PodSet) -> list[Field]:
-    return [*pods.spec.get("containers").items(), *pods.spec.get("initContainers").items()]
-
-
 @BOOK.rule("host-namespace", "autogke-disallow-hostnamespaces", parts=templates)
 def _host_namespaces(pods: PodSet) -> Iterator[Finding]:
     for key in ("hostNetwork", "hostPID", "hostIPC"):
@@ -43,14 +34,14 @@ def _host_namespaces(pods: PodSet) -> Iterator[Finding]:
             yield pods.spec.get(key).path, "is not allowed on Autopilot", "remove it; pods of a slice reach each other"
 
 
-@BOOK.rule("privileged", "autogke-disallow-privilege", parts=_containers)
+@BOOK.rule("privileged", "autogke-disallow-privilege", parts=containers)
 def _privileged(container: Field) -> Iterator[Finding]:
     privileged = container.get("securityContext", "privileged")
     if privileged.flag():
         yield privileged.path, "is not allowed on Autopilot", "remove it; TPUs need no privileges there"
 
 
-@BOOK.rule("linux-capability", "autogke-default-linux-capabilities", parts=_containers)
+@BOOK.rule("linux-capability", "autogke-default-linux-capabilities", parts=containers)
 def _capabilities(container: Field) -> Iterator[Finding]:
     for capability in container.get("securityContext", "capabilities", "add").items():
         if capability.text().removeprefix("CAP_") not in _CAPABILITIES:
@@ -58,7 +49,7 @@ def _capabilities(container: Field) -> Iterator[Finding]:
             yield capability.path, f"{capability.text()} is not allowed on Autopilot", allowed
 
 
-@BOOK.rule("host-port", "autogke-no-host-port", parts=_containers)
+@BOOK.rule("host-port", "autogke-no-host-port", parts=containers)
 def _host_ports(container: Field) -> Iterator[Finding]:
     for port in container.get("ports").items():
         if port.get("hostPort").number(0):
@@ -68,7 +59,7 @@ def _host_ports(container: Field) -> Iterator[Finding]:
 @BOOK.rule("host-path", "autogke-no-write-mode-hostpath", parts=templates)
 def _host_paths(pods: PodSet) -> Iterator[Finding]:
     volumes = {item.get("name").text(): item.get("hostPath") for item in pods.spec.get("volumes").items()}
-    for mount in (mount for container in _of(pods) for mount in container.get("volumeMounts").items()):
+    for mount in (mount for container in containers_of(pods.spec) for mount in container.get("volumeMounts").items()):
         volume = volumes.get(mount.get("name").text(), Field(None))
         path = volume.get("path").text()
         if volume.value is not None and not f"{path}/".startswith(f"{_READABLE}/"):

@@ -18,7 +18,7 @@ from admission.syntax import (
     is_subdomain,
     longest,
 )
-from admission.workload import Field, Workload
+from admission.workload import Field, Workload, containers_of
 from vocabulary.printable import brief
 
 BOOK = RuleBook(source="JobSet 0.12.0 pkg/webhooks/jobset_webhook.go")
@@ -260,7 +260,7 @@ def _claim_names(workload: Workload) -> Iterator[Finding]:
 @BOOK.rule("volume-claim-mount", "validateReplicatedJobsVolumeClaims", _JOB_SET)
 def _claim_mounts(workload: Workload) -> Iterator[Finding]:
     pods = [spec.get("template", "spec") for spec in workload.job_specs]
-    containers = [item for pod in pods for key in ("initContainers", "containers") for item in pod.get(key).items()]
+    containers = [item for pod in pods for item in containers_of(pod)]
     mounted = {mount.get("name").text() for item in containers for mount in item.get("volumeMounts").items()}
     volumes = [item for pod in pods for item in pod.get("volumes").items()]
     for claim in _claims(workload):

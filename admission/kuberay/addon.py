@@ -14,11 +14,7 @@ from vocabulary.keys import TOPOLOGY_LABEL, TPU
 BOOK = RuleBook(source="ai-on-gke/kuberay-tpu-webhook of May 2026, main.go")
 
 
-def _groups(workload: Workload) -> list[Field]:
-    return workload.cluster_spec.get("workerGroupSpecs").items()
-
-
-@BOOK.rule("ray-topology", "checkWorkersMatchTopology", ("RayCluster",), parts=_groups)
+@BOOK.rule("ray-topology", "checkWorkersMatchTopology", ("RayCluster",), parts=Workload.worker_groups)
 def _topology(group: Field) -> Iterator[Finding]:
     pod = group.get("template", "spec")
     has_chips = any(TPU in item.get("resources", "limits").mapping() for item in pod.get("containers").items())

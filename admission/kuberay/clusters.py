@@ -39,17 +39,13 @@ _GATED = {
 }
 
 
-def _groups(workload: Workload) -> list[Field]:
-    return workload.cluster_spec.get("workerGroupSpecs").items()
-
-
 def _head(workload: Workload) -> Field:
     return workload.cluster_spec.get("headGroupSpec")
 
 
 def _all_groups(workload: Workload) -> list[Field]:
     head = _head(workload)
-    return [*([head] if head.value is not None else []), *_groups(workload)]
+    return [*([head] if head.value is not None else []), *workload.worker_groups()]
 
 
 def _head_env(workload: Workload) -> dict[str, Field]:
@@ -102,7 +98,7 @@ def _start_params(group: Field) -> Iterator[Finding]:
 
 @BOOK.rule("no-containers", "ValidateRayClusterSpec", RAY)
 def _no_containers(workload: Workload) -> Iterator[Finding]:
-    for group in _groups(workload) if workload.kind == "RayJob" else _all_groups(workload):
+    for group in workload.worker_groups() if workload.kind == "RayJob" else _all_groups(workload):
         containers = group.get("template", "spec", "containers")
         if containers.value == []:
             yield containers.path, "is empty", "add a container"
@@ -127,7 +123,7 @@ def _labels(group: Field) -> Iterator[Finding]:
             yield f"{labels.path}.{key}", f"{brief(key)}: {brief(value)} is no label", LABEL_VALUE_FIX
 
 
-@BOOK.rule("ray-replicas", "ValidateRayClusterSpec", RAY, parts=_groups)
+@BOOK.rule("ray-replicas", "ValidateRayClusterSpec", RAY, parts=Workload.worker_groups)
 def _replicas(group: Field) -> Iterator[Finding]:
     lowest, highest = group.get("minReplicas"), group.get("maxReplicas")
     least = lowest.number(0)
@@ -141,7 +137,7 @@ def _replicas(group: Field) -> Iterator[Finding]:
 @BOOK.rule("ray-idle-timeout", "validateWorkerGroupIdleTimeout", RAY)
 def _idle_timeout(workload: Workload) -> Iterator[Finding]:
     own = workload.cluster_spec.get("autoscalerOptions", "idleTimeoutSeconds")
-    for item in [own, *(group.get("idleTimeoutSeconds") for group in _groups(workload))]:
+    for item in [own, *(group.get("idleTimeoutSeconds") for group in workload.worker_groups())]:
         yield from not_negative(item)
         if item.number(0) >= 0 and item is not own and item.value is not None and not _may_use_v2(workload):
             yield item.path, "is for autoscaler v2", "set autoscalerOptions.version: v2, or remove it"
@@ -191,7 +187,7 @@ def _autoscaler(workload: Workload) -> Iterator[Finding]:
     for item in options.get("env").items():
         if item.get("name").text() == "KUBERAY_GEN_AUTOSCALER_START_CMD":
             yield item.path, "KubeRay sets KUBERAY_GEN_AUTOSCALER_START_CMD itself", "remove it"
-    for group in _groups(workload) if _autoscales(workload) else []:
+    for group in workload.worker_groups() if _autoscales(workload) else []:
         if group.get("suspend").flag():
             yield group.get("suspend").path, "no group can be suspended in a cluster that scales itself", "remove it"
 

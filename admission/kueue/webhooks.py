@@ -35,10 +35,6 @@ _WORKLOADS = RuleBook(
 )
 
 
-def _groups(workload: Workload) -> list[Field]:
-    return workload.cluster_spec.get("workerGroupSpecs").items()
-
-
 @BOOK.rule("bad-queue-name", "ValidateQueueName")
 def _queue_name(workload: Workload) -> Iterator[Finding]:
     queue = workload.labels.get(QUEUE_LABEL)
@@ -153,7 +149,10 @@ def _worker_groups(workload: Workload) -> Iterator[Finding]:
 
 
 @_CLUSTERS.rule(
-    "reserved-name", "raycluster_webhook.go, validateCreate; common.go, ValidateCreate", _RAY, parts=_groups
+    "reserved-name",
+    "raycluster_webhook.go, validateCreate; common.go, ValidateCreate",
+    _RAY,
+    parts=Workload.worker_groups,
 )
 def _head(group: Field) -> Iterator[Finding]:
     if group.get("groupName").text() == "head":
@@ -169,7 +168,7 @@ def _elastic_elsewhere(workload: Workload) -> Iterator[Finding]:
 
 @_WORKLOADS.rule("too-many-pod-sets", "WorkloadSpec.PodSets", ("JobSet", "RayJob"))
 def _too_many_pod_sets(workload: Workload) -> Iterator[Finding]:
-    groups = len(_groups(workload)) if workload.kind == "RayJob" else 0
+    groups = len(workload.worker_groups()) if workload.kind == "RayJob" else 0
     if len(workload.pod_sets) > MAX_POD_SETS and groups + 1 <= MAX_POD_SETS:
         yield "spec", f"has {len(workload.pod_sets)} kinds of pods; Kueue takes {MAX_POD_SETS}", "merge some"
 
@@ -184,14 +183,14 @@ def _no_pods(workload: Workload) -> Iterator[Finding]:
 def _same_group(workload: Workload) -> Iterator[Finding]:
     """A Workload has pod sets by name. KubeRay's webhook, where that is on, refuses it at once."""
     names: set[str] = set()
-    for group in _groups(workload):
+    for group in workload.worker_groups():
         name = group.get("groupName").text().lower()
         if name in names:
             yield group.get("groupName").path, f"'{name}' names another group too", "names must differ"
         names.add(name)
 
 
-@_WORKLOADS.rule("bad-group-name", "PodSet.Name", _RAY, parts=_groups)
+@_WORKLOADS.rule("bad-group-name", "PodSet.Name", _RAY, parts=Workload.worker_groups)
 def _group_name(group: Field) -> Iterator[Finding]:
     name = group.get("groupName")
     if name.value is not None and (
