@@ -6,6 +6,11 @@ from typing import Final
 
 from environment.settings.model import Settings
 
+# The stacks that a person deploys where there is a pipeline: a build must not change its own identity, and may not act
+# as the accounts of TPU VMs.
+PIPELINE = "pipeline"
+TPU_VMS = "tpu-vms"
+
 CPU_FLAVOR = "cpu"
 KUEUE_NAMESPACE = "kueue-system"
 JOBSET_NAMESPACE = "jobset-system"

@@ -12,6 +12,7 @@ from pathlib import Path
 from cdktf import App
 
 from environment import Environment
+from environment.names import PIPELINE, TPU_VMS
 from stacks.base import EnvironmentStack
 from stacks.cluster import Cluster
 from stacks.foundation import Foundation
@@ -59,12 +60,12 @@ def app(environment: Environment, folder: Path) -> App:
     line = [stack(result, name, environment=environment) for name, stack in stacks_of(environment).items()]
     if environment.settings.build_repository:
         # What its identities may do follows from the others, so it is created last; a person deploys it early.
-        line.insert(1, Pipeline(result, "pipeline", environment=environment, stacks=[*line]))
+        line.insert(1, Pipeline(result, PIPELINE, environment=environment, stacks=[*line]))
     if environment.tpu_vms:
         # Imported only where it is needed, and after the pipeline's stacks: a person deploys it.
         from stacks.tpu_vms import TpuVms
 
-        line.append(TpuVms(result, "tpu-vms", environment=environment))
+        line.append(TpuVms(result, TPU_VMS, environment=environment))
     for before, stack in itertools.pairwise(line):
         stack.add_dependency(before)
     return result

@@ -15,6 +15,7 @@ import yaml
 import environment
 from environment import Settings
 from environment.kubernetes.queues import queue_objects
+from environment.names import PIPELINE, TPU_VMS
 from manifests.render import render
 from tests import published
 from tests.generate.docs_tables import PAGES, with_tables
@@ -41,7 +42,6 @@ OTHER_VARIABLES = {
     "TPUENV_FOLDER",
     "TPUENV_PLAIN_BINDINGS",
 }
-PIPELINE, TPU_VMS = "pipeline", "tpu-vms"
 SANDBOX = "docs/from-the-sandbox.md"
 LONGEST_README = 12_000  # bytes
 DEFAULT = ROOT / "tests" / "cases" / "default.env"

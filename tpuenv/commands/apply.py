@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 
 from environment import project
+from environment.names import PIPELINE
 from tpuenv.commands import options
 from tpuenv.commands.command import command
 from tpuenv.failure import Failed, WrongArgument
 from tpuenv.recovery import advice
 from tpuenv.review import records
-from tpuenv.terraform.stacks import PIPELINE, selected_stacks, synthesize
+from tpuenv.terraform.stacks import selected_stacks, synthesize
 
 
 @command(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from environment import Environment, project
+from environment.names import PIPELINE
 from tpuenv.commands import options
 from tpuenv.commands.command import command
 from tpuenv.cost import estimate, paid, report_text
@@ -16,7 +17,7 @@ from tpuenv.recovery import advice
 from tpuenv.review import records
 from tpuenv.review.plans import Plan, PlanFailed, initialize_read_only, plan_stack
 from tpuenv.terraform.errors import no_login
-from tpuenv.terraform.stacks import PIPELINE, Stack, selected_stacks, synthesize
+from tpuenv.terraform.stacks import Stack, selected_stacks, synthesize
 
 
 @command(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from environment import Environment
+from environment.names import PIPELINE
 from tpuenv.failure import Failed
 from tpuenv.google.clients import connect
 from tpuenv.recovery import advice
@@ -20,7 +21,7 @@ from tpuenv.review.plans import initialize
 from tpuenv.state import apply_marks
 from tpuenv.state.locks import hold_lock, run_info
 from tpuenv.terraform.process import Terraform
-from tpuenv.terraform.stacks import PIPELINE, Stack, selected_stacks, synthesize
+from tpuenv.terraform.stacks import Stack, selected_stacks, synthesize
 
 _FOUNDATION = "foundation"
 

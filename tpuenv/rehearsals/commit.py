@@ -10,8 +10,9 @@ from pathlib import Path
 import yaml
 
 from environment import Environment, project
+from environment.names import PIPELINE
 from tpuenv.failure import Failed
-from tpuenv.terraform.stacks import PIPELINE, synthesize
+from tpuenv.terraform.stacks import synthesize
 
 
 def check_files(environment: Environment, settings: Mapping[str, str]) -> None:

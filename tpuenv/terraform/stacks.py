@@ -12,16 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from environment import project
+from environment.names import PIPELINE, TPU_VMS
 from tpuenv.failure import Failed, WrongArgument
 from vocabulary.printable import quoted
 
 OUTPUT = project.ROOT / "cdktf.out"
-
-# A person deploys it: a build must not change its own identity.
-PIPELINE = "pipeline"
-
-# Where there is a pipeline, a person deploys this too: the builds may not act as the accounts of TPU VMs.
-TPU_VMS = "tpu-vms"
 
 
 @dataclass(frozen=True, kw_only=True)
