@@ -151,7 +151,7 @@ LEAST_GKE_VERSIONS = {"tpu7x": "1.34.0-gke.2201000"}
 
 # Google's page "TPU regions and zones", read November 2026. More zones are opened to single customers, and the list
 # grows: for hints and warnings, never to refuse.
-ZONES: dict[str, tuple[str, ...]] = {
+ZONES_OF_GENERATION: dict[str, tuple[str, ...]] = {
     "v4": ("us-central2-b",),
     "v5e": ("us-central1-a", "us-south1-a", "us-west1-c", "us-west4-a", "europe-west4-b"),
     "v5p": ("us-central1-a", "us-east5-a", "europe-west4-b"),

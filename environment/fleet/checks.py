@@ -14,7 +14,7 @@ from environment.node_capacity import CLUSTER_PODS_CPU, CLUSTER_PODS_GIB, node_c
 from environment.problems import Problem
 from environment.settings.model import Settings
 from environment.settings.values import region_of
-from environment.tpu_catalogue import TPU_VM_RUNTIMES, ZONES
+from environment.tpu_catalogue import TPU_VM_RUNTIMES, ZONES_OF_GENERATION
 
 # https://cloud.google.com/kubernetes-engine/quotas
 _MOST_NODES = 65_000
@@ -83,11 +83,11 @@ def fleet_warnings(settings: Settings, fleet: Fleet) -> Iterator[Problem]:
     for section, of_fleet in (("tpu_pools", fleet.groups), ("tpu_vms", fleet.tpu_vms)):
         for item in of_fleet:
             generation = item.slice.generation
-            if item.zone not in ZONES[generation]:
+            if item.zone not in ZONES_OF_GENERATION[generation]:
                 yield Problem(
                     keys=(fleet.key(section, item.name, "zone"), fleet.key(section, item.name, "type")),
                     message=f"Google's list of November 2026 has no {generation} in '{item.zone}', but in "
-                    f"{', '.join(ZONES[generation])}; go on if you know that yours are there",
+                    f"{', '.join(ZONES_OF_GENERATION[generation])}; go on if you know that yours are there",
                 )
     for vm in fleet.tpu_vms:
         usual = TPU_VM_RUNTIMES[vm.slice.generation]

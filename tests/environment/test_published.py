@@ -57,7 +57,7 @@ def test_a_zone_of_a_pool_group_is_named_with_its_line() -> None:
 
 
 def test_every_zone_with_tpus_is_published() -> None:
-    zones = {zone for of_generation in tpu_catalogue.ZONES.values() for zone in of_generation}
+    zones = {zone for of_generation in tpu_catalogue.ZONES_OF_GENERATION.values() for zone in of_generation}
     known = {f"{region}-{letter}" for region, letters in locations.ZONES.items() for letter in letters}
     assert zones <= known | set(locations.AI_ZONES)
     assert {region_of(zone) for zone in locations.AI_ZONES} <= set(locations.ZONES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from environment.locations import SCHEDULER_REGIONS, scheduler_region
-from environment.tpu_catalogue import ZONES
+from environment.tpu_catalogue import ZONES_OF_GENERATION
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_a_job_is_where_the_builds_are_or_near(region: str, near: str) -> None:
 
 
 def test_every_region_with_tpus_gets_one_that_has_cloud_scheduler_on_its_continent() -> None:
-    for zone in {zone for zones in ZONES.values() for zone in zones}:
+    for zone in {zone for zones in ZONES_OF_GENERATION.values() for zone in zones}:
         region = "-".join(zone.split("-")[:2])
         nearest = scheduler_region(region)
         assert nearest in SCHEDULER_REGIONS

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from environment.tpu import Slice, UnknownTpuType, slice_for, tpu_types
-from environment.tpu_catalogue import MACHINE_TYPES, ZONES
+from environment.tpu_catalogue import MACHINE_TYPES, ZONES_OF_GENERATION
 
 FACTS = Path(__file__).parent.parent / "facts"
 
@@ -74,7 +74,7 @@ def test_every_machine_type_is_that_of_the_tables() -> None:
 
 def test_zones_are_those_that_google_lists() -> None:
     rows = facts("tpu-zones.csv")
-    assert {(generation, zone) for generation, zones in ZONES.items() for zone in zones} == {
+    assert {(generation, zone) for generation, zones in ZONES_OF_GENERATION.items() for zone in zones} == {
         (row["generation"], row["zone"]) for row in rows
     }
 

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from bench.table import put_between_markers
 from environment import load
+from environment.names import PIPELINE, TPU_VMS
 from environment.tpu import slice_for, tpu_types
-from environment.tpu_catalogue import MACHINE_TYPES, ZONES
+from environment.tpu_catalogue import MACHINE_TYPES, ZONES_OF_GENERATION
 from stacks.app import STACKS
 from stacks.pipeline import Pipeline
 from stacks.tpu_vms import TpuVms
@@ -118,7 +119,7 @@ def slices_table() -> str:
 def families_table() -> str:
     """A row for each generation: its smallest and largest slice of several hosts."""
     rows = ["| generation | `TPU_TYPE`, several hosts | chips | also as one host |", "|---|---|---|---|"]
-    for generation in ZONES:
+    for generation in ZONES_OF_GENERATION:
         slices = [slice_for(tpu_type) for tpu_type in tpu_types(generation)]
         several = [slice_ for slice_ in slices if slice_.multi_host]
         first, last = several[0], several[-1]
@@ -147,7 +148,9 @@ def machines_table() -> str:
 
 def zones_table() -> str:
     rows = ["| generation | zones |", "|---|---|"]
-    return "\n".join([*rows, *(f"| {generation} | {', '.join(zones)} |" for generation, zones in ZONES.items())])
+    return "\n".join(
+        [*rows, *(f"| {generation} | {', '.join(zones)} |" for generation, zones in ZONES_OF_GENERATION.items())]
+    )
 
 
 def stacks_table() -> str:
@@ -155,7 +158,7 @@ def stacks_table() -> str:
     line = list(STACKS.items())
     rows = ["| stack | |", "|---|---|"]
     optional = {Pipeline: "`BUILD_REPOSITORY`", TpuVms: "`tpu_vms` in `fleet.yaml`"}
-    for name, stack in [line[0], ("pipeline", Pipeline), *line[1:], ("tpu-vms", TpuVms)]:
+    for name, stack in [line[0], (PIPELINE, Pipeline), *line[1:], (TPU_VMS, TpuVms)]:
         described = (sys.modules[stack.__module__].__doc__ or "").partition("\n")[0].rstrip(".")
         rows.append(f"| `{name}`{f' (with {optional[stack]})' if stack in optional else ''} | {described} |")
     return "\n".join(rows)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from environment import Environment
-from environment.tpu_catalogue import LEAST_GKE_VERSIONS, ZONES
+from environment.tpu_catalogue import LEAST_GKE_VERSIONS, ZONES_OF_GENERATION
 from tpuenv.preflight.question import Answers, Check, Question
 from tpuenv.preflight.row import Row, compared
 
@@ -48,7 +48,7 @@ def _rows(environment: Environment, answers: Answers) -> Iterator[Row]:
         if answer.why and answer.exists:
             yield answer.unknown(what, need)
             continue
-        zones = f"    # Google lists {', '.join(ZONES[generation])}" if generation else ""
+        zones = f"    # Google lists {', '.join(ZONES_OF_GENERATION[generation])}" if generation else ""
         fix = f"gcloud compute machine-types list --project={project_id} --filter=name={name}{zones}"
         yield compared(what, need, "offered" if answer.exists else "not offered there", ok=answer.exists, fix=fix)
     yield _version_row(environment, answers)
