@@ -29,6 +29,11 @@ class Member:
     kind: MemberKind
     email: str
 
+    @property
+    def principal(self) -> str:
+        """As IAM writes it: https://cloud.google.com/iam/docs/principal-identifiers"""
+        return f"{self.kind.value}:{self.email}"
+
     def __str__(self) -> str:
         """As the files write it, which `member` reads."""
         return f"group:{self.email}" if self.kind is MemberKind.GROUP else self.email

@@ -66,13 +66,12 @@ class Access(Construct):
         )
         for member in everybody:
             id_ = f"{member.kind.value}-{member.email}"
-            principal = f"{member.kind.value}:{member.email}"
             ProjectIamMember(
                 self,
                 id_,
                 project=environment.settings.project_id,
                 role="roles/container.clusterViewer",
-                member=principal,
+                member=member.principal,
             )
             ArtifactRegistryRepositoryIamMember(
                 self,
@@ -80,7 +79,7 @@ class Access(Construct):
                 repository=environment.names.registry,
                 location=environment.settings.region,
                 role="roles/artifactregistry.reader",
-                member=principal,
+                member=member.principal,
             )
 
 

@@ -19,6 +19,14 @@ from vocabulary.keys import TEAM_ACCOUNT, TEAM_LABEL
 BUCKET_ROLES = {"objects": "roles/storage.objectUser", "reader": "roles/storage.legacyBucketReader"}
 
 
+def project_roles(environment: Environment) -> dict[str, str]:
+    """Write TensorBoard experiments, and logs: MaxText records there when each step starts and ends, from which its
+    goodput follows.
+    """
+    tensorboard = f"projects/{environment.settings.project_id}/roles/{environment.names.tensorboard_role}"
+    return {"tensorboard": tensorboard, "logs": "roles/logging.logWriter"}
+
+
 class Team(Construct):
     """The pods of a team act as one identity, bound to the team's own bucket, and to writing TensorBoard experiments
     and logs.
@@ -63,25 +71,8 @@ class Team(Construct):
             )
             for id_, role in BUCKET_ROLES.items()
         ]
-        grants.append(
-            ProjectIamMember(
-                self,
-                "tensorboard",
-                project=settings.project_id,
-                role=f"projects/{settings.project_id}/roles/{names.tensorboard_role}",
-                member=identity,
-                depends_on=[account],
-            )
-        )
-        # MaxText records in Cloud Logging when each step starts and ends, from which its goodput follows.
-        grants.append(
-            ProjectIamMember(
-                self,
-                "logs",
-                project=settings.project_id,
-                role="roles/logging.logWriter",
-                member=identity,
-                depends_on=[account],
-            )
-        )
+        grants += [
+            ProjectIamMember(self, id_, project=settings.project_id, role=role, member=identity, depends_on=[account])
+            for id_, role in project_roles(environment).items()
+        ]
         self.needed_by_jobs: list[ITerraformDependable] = [self.namespace, account, *grants]

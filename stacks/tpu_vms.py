@@ -18,7 +18,8 @@ from constructs import Construct
 from environment import CapacityMode, Environment, Team, TpuVm
 from environment.services import TPU_VM_SERVICES
 from stacks.base import EnvironmentStack
-from stacks.teams import BUCKET_ROLES
+from stacks.nodes import OAUTH_SCOPES
+from stacks.teams import BUCKET_ROLES, project_roles
 
 # Of the provider that has TPU VMs; the other provider of Google, of the same version, has none. Its bindings would
 # double what the setup installs for one resource type, which is written here by its Terraform names instead.
@@ -107,22 +108,17 @@ class TpuVms(EnvironmentStack):
             )
             for id_, role in BUCKET_ROLES.items()
         ]
-        for id_, role in (
-            ("tensorboard", f"projects/{settings.project_id}/roles/{names.tensorboard_role}"),
-            ("logs", "roles/logging.logWriter"),
-        ):
-            grants.append(
-                ProjectIamMember(
-                    self, f"{id_}-{team.name}", project=settings.project_id, role=role, member=account.member
-                )
-            )
+        grants += [
+            ProjectIamMember(self, f"{id_}-{team.name}", project=settings.project_id, role=role, member=account.member)
+            for id_, role in project_roles(self.environment).items()
+        ]
         for member in team.members:
             ServiceAccountIamMember(
                 self,
                 f"login-{team.name}-{member.kind.value}-{member.email}",
                 service_account_id=account.name,
                 role="roles/iam.serviceAccountUser",
-                member=f"{member.kind.value}:{member.email}",
+                member=member.principal,
             )
         # Ray runs what anybody sends it, so only VMs of the same team may reach its ports, which are any.
         hosts = self._firewall(
@@ -143,7 +139,7 @@ class TpuVms(EnvironmentStack):
                     f"{role.rpartition('.')[2]}-{member.kind.value}-{member.email}",
                     project=self.environment.settings.project_id,
                     role=role,
-                    member=f"{member.kind.value}:{member.email}",
+                    member=member.principal,
                 )
 
     def _firewall(self, id_: str, name: str, description: str, **rule: Any) -> ComputeFirewall:
@@ -180,7 +176,7 @@ class TpuVms(EnvironmentStack):
             },
             "service_account": {
                 "email": names.account_email(account),
-                "scope": ["https://www.googleapis.com/auth/cloud-platform"],
+                "scope": OAUTH_SCOPES,
             },
             "tags": [account],
             "metadata": {**self._metadata(vm), "startup-script": STARTUP_SCRIPT.read_text(encoding="utf-8")},
