@@ -11,18 +11,14 @@ from typing import Any
 
 from environment import Environment
 from environment.fleet.model import CapacityMode, PoolGroup
-from environment.fleet.node_selector import node_selector
+from environment.fleet.node_selector import capacity_labels, node_selector
 from environment.kubernetes.queues import taints_of
 from vocabulary.keys import (
-    ACCELERATOR_LABEL,
     CPU_GROUP,
-    FLEX_START_LABEL,
     MACHINE_LABEL,
     POOL_GROUP_LABEL,
     POOL_LABEL,
     REGION_LABEL,
-    SPOT_LABEL,
-    TOPOLOGY_LABEL,
     ZONE_LABEL,
 )
 
@@ -50,24 +46,19 @@ def node_objects(environment: Environment) -> tuple[dict[str, Any], ...]:
 
 
 def _of_autopilot(group: PoolGroup, region: str) -> dict[str, Any]:
-    labels = {MACHINE_LABEL: group.slice.machine_type.name, **_place(region, group.zone)}
-    return _node(group.name, {**labels, **node_selector(group, autopilot=True)}, taints_of(group))
+    return _node(group.name, _labels(group, region, autopilot=True), taints_of(group))
 
 
 def _slices(group: PoolGroup, region: str) -> Iterator[dict[str, Any]]:
-    labels = {
-        POOL_GROUP_LABEL: group.name,
-        ACCELERATOR_LABEL: group.slice.accelerator,
-        TOPOLOGY_LABEL: group.slice.topology,
-        MACHINE_LABEL: group.slice.machine_type.name,
-        **_place(region, group.zone),
-    }
-    if group.capacity is CapacityMode.SPOT:
-        labels[SPOT_LABEL] = "true"
-    if group.capacity.comes_and_goes:
-        labels[FLEX_START_LABEL] = "true"
+    reserved = group.capacity is CapacityMode.RESERVATION
+    labels = {**_labels(group, region, autopilot=False), **({} if reserved else capacity_labels(group))}
     for pool in group.node_pools:
         yield _node(pool, {POOL_LABEL: pool, **labels}, taints_of(group))
+
+
+def _labels(group: PoolGroup, region: str, *, autopilot: bool) -> dict[str, str]:
+    labels = {MACHINE_LABEL: group.slice.machine_type.name, **_place(region, group.zone)}
+    return {**labels, **node_selector(group, autopilot=autopilot)}
 
 
 def _place(region: str, zone: str) -> dict[str, str]:
