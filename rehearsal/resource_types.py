@@ -37,8 +37,3 @@ RESOURCE_TYPES: Mapping[str, Mapping[str, ResourceType]] = {
 DATA_SOURCES: Mapping[str, Mapping[str, DataSource]] = {
     "google": {source.type_: source for source in (*project.DATA_SOURCES, *iam.DATA_SOURCES, *gke.DATA_SOURCES)},
 }
-
-
-def provider_of(type_: str) -> str:
-    """The provider that has a resource type or a data source. Raises StopIteration for one that none has."""
-    return next(name for name, types in RESOURCE_TYPES.items() if type_ in types or type_ in DATA_SOURCES.get(name, {}))

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from rehearsal.resource_types import provider_of
 from rehearsal.serve import schemas_of
 from rehearsal.terraform.schemas import Block
-from tests.rehearsal.fake import CACHE
+from tests.rehearsal.fake import CACHE, provider_of
 from tests.synthesis import EVERY_STACK, Synthesis
 from vocabulary import resource_types
 from vocabulary.resource_types import DATA, all_types, facts_of, fill, missing_facts

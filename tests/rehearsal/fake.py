@@ -22,7 +22,7 @@ from rehearsal import http_server
 from rehearsal.cloud import Cloud
 from rehearsal.google.permissions import token_of
 from rehearsal.google.project import create_project
-from rehearsal.resource_types import RESOURCE_TYPES, provider_of
+from rehearsal.resource_types import DATA_SOURCES, RESOURCE_TYPES
 from rehearsal.serve import answers, provider, schemas_of
 from rehearsal.terraform import planning, values
 from rehearsal.terraform.fake_provider import Provider, Schemas
@@ -35,6 +35,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 CACHE = ROOT / ".venv" / "cache" / "rehearsal"
 
 _REFERENCE = re.compile(r"\$\{([^}]+)\}")
+
+
+def provider_of(type_: str) -> str:
+    """The provider that has a resource type or a data source. Raises StopIteration for one that none has."""
+    return next(name for name, types in RESOURCE_TYPES.items() if type_ in types or type_ in DATA_SOURCES.get(name, {}))
 
 
 @functools.cache
