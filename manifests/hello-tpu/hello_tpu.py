@@ -2,6 +2,7 @@
 
 Every host runs this program with words key=value: `size`, rows and columns of the matrices; `steps`, how often each
 measurement is repeated; and a mesh, `ici_data` x `ici_model` devices of a slice and `dcn_data` x `dcn_model` slices.
+With `bucket`, every host also checks that it may use that bucket and none of `other_buckets` (bucket_access.py).
 The environment variables EXPECTED_SLICES, EXPECTED_HOSTS and EXPECTED_CHIPS, the last two of one slice, say what must
 be there.
 
@@ -20,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import bucket_access
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -43,6 +45,8 @@ DATA_SHEETS: Mapping[str, tuple[float, float]] = {
 # The largest sum of a product is 105 x size, and float32 holds every whole number up to 2**24.
 LARGEST_SIZE = 2**16
 
+_TEXTS = ("bucket", "other_buckets")
+
 
 class BadInput(ValueError):
     """A word or a variable that cannot be used; the text names it, its value, and what to write."""
@@ -50,7 +54,7 @@ class BadInput(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """What the words say. A mesh without words is one device, on one slice."""
+    """What the words say. A mesh without words is one device, on one slice. `other_buckets` has commas between them."""
 
     size: int = 8192
     steps: int = 10
@@ -58,6 +62,8 @@ class Words:
     ici_model: int = 1
     dcn_data: int = 1
     dcn_model: int = 1
+    bucket: str = ""
+    other_buckets: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,14 +78,14 @@ class Expected:
 def read_words(words: Sequence[str]) -> Words:
     """Raises BadInput."""
     known = Words.__dataclass_fields__
-    values: dict[str, int] = {}
+    values: dict[str, Any] = {}
     for word in words:
         key, is_given, value = word.partition("=")
         if not is_given or key not in known:
             raise BadInput(f"{word!r}: write key=value, with one of the keys {', '.join(known)}")
         if key in values:
             raise BadInput(f"{key}={value}: {key} is there twice; write it once")
-        values[key] = _number(key, value)
+        values[key] = value if key in _TEXTS else _number(key, value)
     read = Words(**values)
     if read.size > LARGEST_SIZE:
         raise BadInput(f"size={read.size}: sums would not be exact; write {LARGEST_SIZE} or less")
@@ -117,6 +123,7 @@ def main(arguments: Sequence[str]) -> int:
     started = time.perf_counter()
     try:
         words, expected = read_words(arguments), read_expected(os.environ)
+        access, denied = check_buckets(words)
         if expected.slices * expected.hosts > 1:
             # Without arguments it takes what GKE says in the environment: TPU_WORKER_ID and others.
             jax.distributed.initialize()
@@ -131,9 +138,18 @@ def main(arguments: Sequence[str]) -> int:
     if not problems:
         measured, problems = measure(here, words)
         report |= measured
-    report |= {"seconds": round(time.perf_counter() - started, 1), "problems": problems}
+    problems = [*denied, *problems]
+    report |= {**access, "seconds": round(time.perf_counter() - started, 1), "problems": problems}
     print(json.dumps(report), flush=True)
     return verdict(here, problems)
+
+
+def check_buckets(words: Words) -> tuple[dict[str, Any], list[str]]:
+    """As bucket_access.check; nothing without the word `bucket`."""
+    if not words.bucket:
+        return {}, []
+    others = [bucket for bucket in words.other_buckets.split(",") if bucket]
+    return bucket_access.check(words.bucket, others, run=os.environ.get("RUN_NAME") or "hello-tpu")
 
 
 def verdict(here: Hardware, problems: Sequence[str]) -> int:

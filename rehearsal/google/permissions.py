@@ -19,6 +19,7 @@ from vocabulary.resource_types import facts_of, fill, is_described, missing_fact
 
 TOKEN = "rehearsal"  # of the project's administrator; with ":" and an email after it, of that account
 ADMINISTRATOR = ""
+_PRINCIPAL = "principal://"  # https://cloud.google.com/iam/docs/principal-identifiers
 _ISSUED = "#"  # before the hour in which a token was issued, unless that is the first
 _CLOCK = "clock"
 
@@ -40,12 +41,14 @@ _BOUND_TO = (
 
 
 def account_of(token: str | None) -> str | None:
-    """The email of a service account or a person, ADMINISTRATOR, or None for a token that is none here."""
+    """The email of a service account or a person, the principal:// of a Kubernetes service account, ADMINISTRATOR, or
+    None for a token that is none here.
+    """
     token = (token or "").partition(_ISSUED)[0]
     if token == TOKEN:
         return ADMINISTRATOR
-    email = token.removeprefix(f"{TOKEN}:")
-    return email if token != email and "@" in email else None
+    account = token.removeprefix(f"{TOKEN}:")
+    return account if token != account and ("@" in account or account.startswith(_PRINCIPAL)) else None
 
 
 def token_of(account: str, *, hour: int = 0) -> str:
@@ -141,6 +144,8 @@ def _bindings(cloud: Cloud, member: str, resource: str, project: str) -> Iterato
 
 
 def _member(account: str) -> str:
+    if account.startswith(_PRINCIPAL):
+        return account
     return f"serviceAccount:{account}" if account.endswith(".gserviceaccount.com") else f"user:{account}"
 
 

@@ -12,6 +12,7 @@ from environment import Environment
 from manifests.recipes import recipe_named
 from manifests.render import Run
 from tests.fleets import one_group, with_fleet
+from tests.google_of_a_pod import Google
 from tests.workloads.hosts import Ended, Pods, pods_of, ran, started
 
 pytestmark = pytest.mark.workloads("hello-tpu")
@@ -117,6 +118,21 @@ def test_a_wrong_expectation_gives_a_red_verdict(tmp_path: Path) -> None:
         "verdict: failed on hosts 0, 1 (hosts 2, chips 8, slices 1): chips of slice 0: 8, expected 16"
     )
     assert [host.lines[0]["problems"] for host in hosts] == [["chips of slice 0: 8, expected 16"]] * 2
+
+
+def test_each_host_says_which_buckets_it_may_use(tmp_path: Path) -> None:
+    """And an open one of another team makes the verdict red, after all measurements."""
+    google = Google(tmp_path)
+    google.grant("other", of="list")
+    asking = pods(ONE_HOST, bucket="own", other_buckets="other").with_environment(**google.variables)
+    (host,) = ran(asking, tmp_path, seconds=SECONDS, until_each_ends=True)
+    google.close()
+    assert host.code == 1
+    (line,) = host.lines
+    assert line["own_bucket"] == {"write": "ok", "read": "ok", "delete": "ok"}
+    assert line["other_buckets"] == {"other": "its objects can be listed"}
+    assert line["problems"] == ["bucket other: its objects can be listed, and must be refused"]
+    assert line["all_gather"][0]["error"] == 0
 
 
 @pytest.mark.parametrize(
