@@ -75,7 +75,8 @@ class Queues(ClusterUser):
     def _manifest(self, manifest: dict[str, Any], after: list[Manifest]) -> Manifest:
         wait = None
         if manifest["kind"] == "ClusterQueue":
-            wait = ManifestWait(condition=[ManifestWaitCondition(type="Active", status="True")])
+            active = "False" if self.environment.settings.hold_queues else "True"
+            wait = ManifestWait(condition=[ManifestWaitCondition(type="Active", status=active)])
         return Manifest(
             self,
             f"{manifest['kind'].lower()}-{_key(manifest)}",

@@ -116,4 +116,4 @@ def _holds(namespace: str, name: str, local_policy: str, queue: ClusterQueue) ->
     ):
         if policy != "None":
             stopped = f"{what} is stopped ({policy}): nothing starts until an administrator resumes it"
-            yield waits("queue-stopped", "", stopped, "a deploy resumes it (stopPolicy None)")
+            yield waits("queue-stopped", "", stopped, "a deploy resumes it, unless HOLD_QUEUES=true")

@@ -184,7 +184,15 @@ def _cluster_queues(environment: Environment) -> list[dict[str, Any]]:
             {"coveredResources": [TPU], "flavors": chips},
             {"coveredResources": list(COMPUTE), "flavors": [_flavor_quotas(CPU_FLAVOR, compute[team.name])]},
         ]
-        queues.append(_cluster_queue(team, groups, resource_groups, weighed=environment.fair_sharing))
+        queues.append(
+            _cluster_queue(
+                team,
+                groups,
+                resource_groups,
+                weighed=environment.fair_sharing,
+                held=environment.settings.hold_queues,
+            )
+        )
     return queues
 
 
@@ -209,7 +217,7 @@ def _flavor_quotas(flavor: str, quotas: dict[str, Quota]) -> dict[str, Any]:
 
 
 def _cluster_queue(
-    team: Team, groups: list[PoolGroup], resource_groups: list[dict[str, Any]], *, weighed: bool
+    team: Team, groups: list[PoolGroup], resource_groups: list[dict[str, Any]], *, weighed: bool, held: bool
 ) -> dict[str, Any]:
     spec: dict[str, Any] = {
         "cohortName": COHORT,
@@ -221,8 +229,10 @@ def _cluster_queue(
         # A team gets back its own slices from every team. For a slice that a team borrows no other team's job is
         # stopped, not even one of lower priority (borrowWithinCohort stays at Never).
         "preemption": {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
-        # Written out so that a deploy resumes the queues after a destroy that was interrupted.
-        "stopPolicy": "None",
+        # Written out so that a deploy resumes the queues after a destroy that was interrupted. All are held or none:
+        # Kueue does not count the quota of one that is held, nor what its jobs have borrowed.
+        # https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/cache/scheduler/snapshot.go
+        "stopPolicy": "Hold" if held else "None",
     }
     checks = [
         {"name": _check_name(group), "onFlavors": [group.name]}

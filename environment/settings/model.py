@@ -69,6 +69,7 @@ class Settings:
     maintenance_start: str = field(metadata=_key("03:00", values.time_of_day))
     maintenance_exclusion_start: datetime | None = field(metadata=_optional(values.instant, unset=None))
     maintenance_exclusion_end: datetime | None = field(metadata=_optional(values.instant, unset=None))
+    hold_queues: bool = field(metadata=_key("false", values.true_or_false))
     deletion_protection: bool = field(metadata=_key("true", values.true_or_false))
     destroy_data: bool = field(metadata=_key("false", values.true_or_false))
     gke_auth_plugin: bool = field(metadata=_key("false", values.true_or_false))

@@ -23,6 +23,7 @@ _MOST_JOBS = 5
 
 _AGAIN = "wait: it is queued again, and goes on from its last checkpoint when it starts"
 _DEPLOY = "an administrator runs `tpuenv deploy queues`"
+_UNLESS_HELD = " unless HOLD_QUEUES=true"
 
 # By the reason of the condition Evicted, or its beginning.
 _EVICTED = {
@@ -178,7 +179,7 @@ def _stopped(snapshot: Snapshot) -> Cause | None:
         return Cause(
             code="queue-stopped" if policy != "None" else "queue-inactive",
             cause=f"its queue {what} {why}: nothing starts there",
-            fix=f"{_DEPLOY}, which starts it again",
+            fix=f"{_DEPLOY}, which starts it again{_UNLESS_HELD if policy == 'Hold' else ''}",
             evidence=(condition_words(what, condition),),
         )
     return None
