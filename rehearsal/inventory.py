@@ -19,13 +19,12 @@ from rehearsal.google.resource import PROJECT, SERVICE
 from rehearsal.google.storage import BUCKET
 from rehearsal.google.tpu import SHAPES, topology_of
 from rehearsal.terraform.values import block_at, value_at
+from vocabulary.keys import POOL_GROUP_LABEL, TPU
 
-_TPU = "google.com/tpu"
 _STATE = "/default.tfstate"
 
 # The output that lists the TPU node pools, group by group as the fleet does; Terraform's own order is the alphabet's.
 _POOLS = "node_pools"
-_GROUP = "tpuenv/pool-group"  # node label
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +108,7 @@ def _pool(pool: Attributes) -> tuple[str, str, int, int]:
     """A pool's group and what is said of it; of a TPU pool also its hosts, and the chips of each."""
     config = block_at(pool, "node_config")
     machine, zones = str(config.get("machine_type")), ", ".join(pool.get("node_locations") or [])
-    group = str((config.get("labels") or {}).get(_GROUP, pool["name"]))
+    group = str((config.get("labels") or {}).get(POOL_GROUP_LABEL, pool["name"]))
     shape, scaling = SHAPES.get(machine), block_at(pool, "autoscaling")
     if shape is None:
         size = f"{scaling['min_node_count']} to {scaling['max_node_count']}" if scaling else str(pool.get("node_count"))
@@ -154,7 +153,7 @@ def _manifest(values: Attributes) -> str:
 def _quota(flavor: Attributes) -> str:
     """Chips where there are any; cores and memory otherwise; nothing where there is nothing."""
     quotas = {item["name"]: item["nominalQuota"] for item in flavor["resources"] if item["nominalQuota"] != "0"}
-    chips = quotas.pop(_TPU, "")
+    chips = quotas.pop(TPU, "")
     words = f"{chips} chips" if chips else " and ".join(f"{value} {name}" for name, value in quotas.items())
     return f"{words} of {flavor['name']}" if words else ""
 

@@ -22,6 +22,7 @@ from rehearsal.kubernetes.api import Api
 from rehearsal.kubernetes.controllers import explain
 from rehearsal.kubernetes.kuberay import owner_of
 from rehearsal.kubernetes.nodes import Nodes, nodes
+from rehearsal.kubernetes.objects import chips_of
 from rehearsal.kubernetes.placement import placements
 from rehearsal.kubernetes.pulls import refused
 from rehearsal.kubernetes.resources import ALL, POD
@@ -130,7 +131,7 @@ def end(world: World, cluster: str, objects: Iterable[dict[str, Any]]) -> int:
         for item in api.everything()
         if item["kind"] == "RayCluster"
     }
-    pods = [pod["metadata"] for pod in api.all(POD) if _holds_chips(pod)]
+    pods = [pod["metadata"] for pod in api.all(POD) if pod["status"]["phase"] == "Running" and chips_of(pod["spec"])]
     return sum((pod["namespace"], _job_of(pod, ray_jobs)) in names for pod in pods)
 
 
@@ -139,11 +140,6 @@ def _job_of(pod: dict[str, Any], ray_jobs: dict[tuple[str, str], str]) -> str:
     labels = pod.get("labels") or {}
     ray_cluster = (pod["namespace"], labels.get(RAY_CLUSTER_LABEL, ""))
     return str(labels.get(JOBSET_LABEL) or labels.get(JOB_LABEL) or ray_jobs.get(ray_cluster, ""))
-
-
-def _holds_chips(pod: dict[str, Any]) -> bool:
-    limits = [item.get("resources", {}).get("limits", {}) for item in pod["spec"]["containers"]]
-    return pod["status"]["phase"] == "Running" and any(TPU in limit for limit in limits)
 
 
 def delete(world: World, cluster: str, objects: Iterable[dict[str, Any]]) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 import yaml
 
 from rehearsal.cloud import Attributes
+from vocabulary.keys import TPU
 from vocabulary.quantity import parse, readable
 
-_TPU = "google.com/tpu"
 _READ = {"get", "list", "watch"}
 _CHANGE = {"create", "update", "patch", "delete"}
 
@@ -125,11 +125,11 @@ def _limits_of(queue: Attributes) -> str:
 def _limit(queue: Attributes, kind: str, unlimited: str) -> str:
     """In chips: cores and memory go with them."""
     chips = {
-        flavor["name"]: readable(_TPU, parse(resource[kind]))
+        flavor["name"]: readable(TPU, parse(resource[kind]))
         for group in queue["resourceGroups"]
         for flavor in group["flavors"]
         for resource in flavor["resources"]
-        if resource["name"] == _TPU and kind in resource
+        if resource["name"] == TPU and kind in resource
     }
     if not chips:
         return unlimited

@@ -19,6 +19,7 @@ from rehearsal.google.network import name_is_valid as compute_name_is_valid
 from rehearsal.google.resource import Change, GoogleResource, unused
 from rehearsal.google.tpu import PLACED_BY, POLICY, SHAPES, is_tpu, machine_type_stays, slice_is_whole
 from rehearsal.terraform.values import block_at, value_at
+from vocabulary.keys import TPU
 
 # Boot disks of machine families that take hyperdisk only.
 # https://cloud.google.com/compute/docs/disks/hyperdisks#machine-type-support
@@ -83,7 +84,7 @@ def pool_values(change: Change) -> Attributes:
     """The server's part of a node pool; TPU hosts get their taint from GKE."""
     cluster = change.get(CLUSTER, cluster_of(change.name)) or {}
     machine = str(value_at(change.values, "node_config.machine_type") or "")
-    taints = [{"key": "google.com/tpu", "value": "present", "effect": "NO_SCHEDULE"}] if is_tpu(machine) else []
+    taints = [{"key": TPU, "value": "present", "effect": "NO_SCHEDULE"}] if is_tpu(machine) else []
     return {
         "node_count": change.values.get("initial_node_count") or 0,
         "initial_node_count": change.values.get("node_count"),

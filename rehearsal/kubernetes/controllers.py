@@ -13,7 +13,7 @@ from typing import Any
 
 import admission
 from rehearsal.kubernetes import kuberay, webhooks
-from rehearsal.kubernetes.objects import Objects
+from rehearsal.kubernetes.objects import Objects, full_name
 from rehearsal.kubernetes.placement import is_finished
 from rehearsal.kubernetes.pods import end_of, is_of_a_job, pods_of_jobs
 from rehearsal.kubernetes.resources import KUEUE
@@ -57,7 +57,7 @@ def holders(api: Objects, body: Object) -> Iterator[str]:
     if kind == "ClusterQueue":
         for workload in _workloads(api):
             if _admitted_by(workload) == name:
-                yield f"workload {_full_name(workload)} is admitted by it; finalizer {IN_USE} stays until it ends"
+                yield f"workload {full_name(workload)} is admitted by it; finalizer {IN_USE} stays until it ends"
     elif kind == "ResourceFlavor":
         for queue in _of_kind(api, "ClusterQueue"):
             if name in _flavors(queue):
@@ -69,7 +69,7 @@ def holders(api: Objects, body: Object) -> Iterator[str]:
     elif kind == "Namespace" and not webhooks.installed(api, "kueue"):
         for item in api.everything():
             if item["metadata"].get("namespace") == name and item.get("kind") in JOB_KINDS and _is_managed(item):
-                yield f"{item['kind']} {_full_name(item)} has a finalizer that only Kueue removes, and Kueue is gone"
+                yield f"{item['kind']} {full_name(item)} has a finalizer that only Kueue removes, and Kueue is gone"
 
 
 def _has_lost_its_owner(body: Object, there: set[object]) -> bool:
@@ -154,7 +154,7 @@ def _condition(status: bool, reason: str, message: str) -> Object:
 
 def _forget_jobs_that_are_gone(api: Objects) -> None:
     """A Workload goes with its job."""
-    owners = {(item["kind"], _full_name(item)) for item in api.everything() if item["kind"] in JOB_KINDS}
+    owners = {(item["kind"], full_name(item)) for item in api.everything() if item["kind"] in JOB_KINDS}
     for workload in _workloads(api):
         owner = workload["metadata"]["ownerReferences"][0]
         if (owner["kind"], f"{workload['metadata']['namespace']}/{owner['name']}") not in owners:
@@ -165,9 +165,9 @@ def _forget_pods_that_are_gone(api: Objects) -> None:
     """A pod whose status was written is stored: it goes with its job, and when the job is suspended or restarts."""
     stored = [item for item in api.everything() if is_of_a_job(item)]
     if stored:
-        running = {_full_name(pod) for pod in pods_of_jobs(api)}
+        running = {full_name(pod) for pod in pods_of_jobs(api)}
         for pod in stored:
-            if _full_name(pod) not in running:
+            if full_name(pod) not in running:
                 api.remove(pod)
 
 
@@ -207,7 +207,7 @@ def _admit_once(api: Objects) -> bool:
     for job in api.everything():
         if job["kind"] not in JOB_KINDS or not _managed_queue(api, job) or "deletionTimestamp" in job["metadata"]:
             continue
-        workload = known.get((job["kind"], _full_name(job)))
+        workload = known.get((job["kind"], full_name(job)))
         if workload and end_of(job):
             _finish(api, workload, end_of(job))
             continue
@@ -218,7 +218,7 @@ def _admit_once(api: Objects) -> bool:
         # One that would wait on for something else stops nobody.
         if {reason.code for reason in explanation.reasons} == {"preempts"}:
             for other in known.values():
-                if _full_name(other) in explanation.preempts:
+                if full_name(other) in explanation.preempts:
                     _preempt(api, workload, other, explanation.cluster_queue)
             stopped, explanation = True, explain(api, job)
         if explanation.verdict is admission.Verdict.ADMITTED:
@@ -229,7 +229,7 @@ def _admit_once(api: Objects) -> bool:
             stopped_for = [item for item in _conditions(workload) if item["type"] in ("Evicted", "Preempted")]
             waits = {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": words}
             workload["status"] = {"conditions": [*stopped_for, waits]}
-        known[job["kind"], _full_name(job)] = workload
+        known[job["kind"], full_name(job)] = workload
         api.store(workload)
         _suspend(api, workload, not _admitted_by(workload))
     return stopped
@@ -323,7 +323,7 @@ def _new_workload(api: Objects, job: Object, priority: int) -> Object:
 def _suspend(api: Objects, workload: Object, suspended: bool) -> None:
     owner = workload["metadata"]["ownerReferences"][0]
     for item in api.everything():
-        if (item["kind"], _full_name(item)) == (owner["kind"], _owner(workload)):
+        if (item["kind"], full_name(item)) == (owner["kind"], _owner(workload)):
             item.setdefault("spec", {})["suspend"] = suspended
             api.store(item)
 
@@ -372,10 +372,6 @@ def _flavors(queue: Object) -> list[str]:
 def _checks(queue: Object) -> list[str]:
     checks = queue.get("spec", {}).get("admissionChecksStrategy", {}).get("admissionChecks", [])
     return [check["name"] for check in checks]
-
-
-def _full_name(body: Object) -> str:
-    return f"{body['metadata'].get('namespace', '')}/{body['metadata']['name']}"
 
 
 def _owner(workload: Object) -> str:

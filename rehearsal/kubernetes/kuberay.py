@@ -13,10 +13,10 @@ import hashlib
 import math
 import uuid
 
-from rehearsal.kubernetes.objects import Object, Objects
+from rehearsal.kubernetes.objects import Object, Objects, chips_of, full_name
 from rehearsal.kubernetes.resources import RAY
 from rehearsal.kubernetes.status import Status
-from vocabulary.keys import RAY_ORIGIN_KIND_LABEL, RAY_ORIGIN_LABEL, TOPOLOGY_LABEL, TPU
+from vocabulary.keys import RAY_ORIGIN_KIND_LABEL, RAY_ORIGIN_LABEL, TOPOLOGY_LABEL
 
 _WEBHOOK = "raycluster-kuberay-tpu-webhook.ray-system.svc"
 _CREATING = "Initializing"
@@ -25,13 +25,13 @@ _CREATING = "Initializing"
 def reconcile(api: Objects) -> None:
     """Every RayJob that is not suspended and has not ended has a RayCluster, and no other has."""
     everything = api.everything()
-    ray_jobs = {_full_name(item): item for item in everything if item["kind"] == "RayJob"}
+    ray_jobs = {full_name(item): item for item in everything if item["kind"] == "RayJob"}
     clusters = {}
     for item in everything:
         if item["kind"] == "RayCluster" and (owner := owner_of(item)):
             ray_job = ray_jobs.get(f"{item['metadata']['namespace']}/{owner}", {})
             if _runs(ray_job) and item["metadata"]["name"] == ray_job["status"].get("rayClusterName"):
-                clusters[_full_name(ray_job)] = item
+                clusters[full_name(ray_job)] = item
             else:
                 api.remove(item)
     for name, ray_job in ray_jobs.items():
@@ -60,8 +60,7 @@ def review(ray_cluster: Object) -> None:
     """What the add-on's webhook asks of a new RayCluster. Raises Status."""
     for group in ray_cluster.get("spec", {}).get("workerGroupSpecs") or []:
         pod = group.get("template", {}).get("spec", {})
-        limits = [item.get("resources", {}).get("limits", {}) for item in pod.get("containers", [])]
-        chips = sum(int(limit.get(TPU, 0)) for limit in limits)
+        chips = chips_of(pod)
         if not chips:
             continue
         topology = pod.get("nodeSelector", {}).get(TOPOLOGY_LABEL, "")
@@ -125,7 +124,3 @@ def _start(api: Objects, ray_job: Object) -> None:
 
 def _denied(words: str) -> Status:
     return Status(400, f'admission webhook "{_WEBHOOK}" denied the request: {words}', "BadRequest")
-
-
-def _full_name(body: Object) -> str:
-    return f"{body['metadata']['namespace']}/{body['metadata']['name']}"

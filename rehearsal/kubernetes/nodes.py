@@ -9,14 +9,9 @@ from typing import Any
 from rehearsal.cloud import Cloud
 from rehearsal.google.tpu import SHAPES, Shape, topology_of
 from rehearsal.terraform.values import block_at, value_at
+from vocabulary.keys import ACCELERATOR_LABEL, POOL_LABEL, TOPOLOGY_LABEL, TPU, ZONE_LABEL
 
 POOL = "google_container_node_pool"
-
-# https://cloud.google.com/kubernetes-engine/docs/concepts/tpus#plan-tpu-configuration
-ACCELERATOR_LABEL = "cloud.google.com/gke-tpu-accelerator"
-TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-topology"
-POOL_LABEL = "cloud.google.com/gke-nodepool"
-ZONE_LABEL = "topology.kubernetes.io/zone"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +45,7 @@ def node_objects(cloud: Cloud, cluster: str) -> list[dict[str, Any]]:
             "spec": {"taints": [{"key": key, "effect": "NoSchedule"} for key in pool.taints]},
             "status": {
                 "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
-                "allocatable": {"google.com/tpu": str(pool.chips)} if pool.chips else {},
+                "allocatable": {TPU: str(pool.chips)} if pool.chips else {},
             },
         }
         for pool in nodes(cloud, cluster)
@@ -107,7 +102,7 @@ def autopilot_nodes(labels: dict[str, str], count: int, chips: int, numbers: Ite
             machine_type=machine,
             chips=chips,
             labels=labels,
-            taints=["google.com/tpu"] if chips else [],
+            taints=[TPU] if chips else [],
         )
         for _ in range(pools)
     ]

@@ -7,11 +7,23 @@ from typing import Any
 from rehearsal.cloud import Cloud
 from rehearsal.kubernetes.resources import ALL, BUILT_IN, CRD, NAMESPACE, RAY, Resource
 from rehearsal.kubernetes.status import Status
+from vocabulary.keys import TPU
 
 KIND = "kubernetes"  # the kind of all of a cluster's objects in the cloud
 CLUSTER = "google_container_cluster"
 
 Object = dict[str, Any]
+
+
+def full_name(body: Object) -> str:
+    """Namespace and name, as `kubectl` and Kueue write them."""
+    return f"{body['metadata'].get('namespace', '')}/{body['metadata']['name']}"
+
+
+def chips_of(pod: Object) -> int:
+    """The TPU chips in the limits of a pod's spec, init containers included."""
+    containers = [*(pod.get("containers") or []), *(pod.get("initContainers") or [])]
+    return sum(int(((item.get("resources") or {}).get("limits") or {}).get(TPU, 0)) for item in containers)
 
 
 class Objects:

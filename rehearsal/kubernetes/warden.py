@@ -14,10 +14,9 @@ from typing import Any
 
 from rehearsal.google.gke import is_autopilot
 from rehearsal.google.network import CLUSTER
-from rehearsal.kubernetes.nodes import ACCELERATOR_LABEL, TOPOLOGY_LABEL
-from rehearsal.kubernetes.objects import Object, Objects
+from rehearsal.kubernetes.objects import Object, Objects, chips_of
 from rehearsal.kubernetes.status import Status
-from vocabulary.keys import TPU
+from vocabulary.keys import ACCELERATOR_LABEL, POOL_LABEL, TOPOLOGY_LABEL, TPU
 
 _HOST_NAMESPACES = ("hostNetwork", "hostPID", "hostIPC")
 _CAPABILITIES = (
@@ -26,7 +25,7 @@ _CAPABILITIES = (
 )
 _HOST_PATHS = "/var/log/"
 # Of Google's and Kubernetes' labels those that are known to be refused; with a toleration, others separate workloads.
-_REFUSED_LABELS = ("cloud.google.com/gke-nodepool", "kubernetes.io/hostname")
+_REFUSED_LABELS = (POOL_LABEL, "kubernetes.io/hostname")
 _THEIR_LABELS = ("google.com", "kubernetes.io", "k8s.io", "gke.io")
 
 
@@ -57,13 +56,12 @@ def violations(spec: Object) -> Iterator[tuple[str, str]]:
     for name in _HOST_NAMESPACES:
         if spec.get(name):
             yield "autogke-disallow-hostnamespaces", f"enabling {name} is not allowed in Autopilot."
-    containers = [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]
     paths = {
         item["name"]: item["hostPath"].get("path", "") for item in spec.get("volumes") or [] if item.get("hostPath")
     }
-    for container in containers:
+    for container in [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]:
         yield from _of_container(container, paths)
-    yield from _of_selectors(spec, containers)
+    yield from _of_selectors(spec)
 
 
 def _of_container(container: Object, paths: dict[str, str]) -> Iterator[tuple[str, str]]:
@@ -92,14 +90,14 @@ def _of_container(container: Object, paths: dict[str, str]) -> Iterator[tuple[st
             yield "autogke-no-write-mode-hostpath", f"{volume} is accessed in write mode; disallowed in Autopilot."
 
 
-def _of_selectors(spec: Object, containers: list[Object]) -> Iterator[tuple[str, str]]:
+def _of_selectors(spec: Object) -> Iterator[tuple[str, str]]:
     selector: dict[str, Any] = spec.get("nodeSelector") or {}
     tolerated = [item.get("key") for item in spec.get("tolerations") or []]
     for key in selector:
         if key in _REFUSED_LABELS or not (_is_theirs(key) or key in tolerated):
             words = f"Key '{key}' is not allowed with node selector"
             yield "autogke-node-affinity-selector-limitation", words
-    asks = any(TPU in ((item.get("resources") or {}).get("limits") or {}) for item in containers)
+    asks = chips_of(spec) > 0
     if asks and not {ACCELERATOR_LABEL, TOPOLOGY_LABEL} <= selector.keys():
         yield "autogke-tpu-limitation", f"Pods that request {TPU} must select {ACCELERATOR_LABEL} and {TOPOLOGY_LABEL}."
     if not asks and TPU in tolerated:
