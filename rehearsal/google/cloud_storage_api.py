@@ -63,6 +63,10 @@ class Storage:
                 403, f"{account} does not have {permission} access to the Google Cloud Storage {resource[11:]}."
             )
 
+    def _permit_in_project(self, account: str, permission: str, project: str) -> None:
+        if permissions.denied(self.cloud, account, permission, f"projects/{project}", project=project):
+            raise HttpError(403, f"{account} does not have {permission} access to the Google Cloud project.")
+
     def _attributes(self, bucket: str) -> Attributes:
         attributes = self.cloud.get(BUCKET, bucket)
         if attributes is None:
@@ -77,10 +81,7 @@ class Storage:
         """https://cloud.google.com/storage/docs/json_api/v1/buckets: list and insert"""
         account, project = caller(request), request.query.get("project", "")
         if request.method == "GET":
-            if permissions.denied(self.cloud, account, "storage.buckets.list", f"projects/{project}", project=project):
-                raise HttpError(
-                    403, f"{account} does not have storage.buckets.list access to the Google Cloud project."
-                )
+            self._permit_in_project(account, "storage.buckets.list", project)
             own = [item.name for item in self.cloud.find(BUCKET) if item.attributes.get("project") == project]
             return json_response({"kind": "storage#buckets", "items": [{"name": name} for name in own]})
         if request.method != "POST":
@@ -89,8 +90,7 @@ class Storage:
 
     def _make(self, request: Request, account: str, project: str) -> Response:
         body = json.loads(request.body or b"{}")
-        if permissions.denied(self.cloud, account, "storage.buckets.create", f"projects/{project}", project=project):
-            raise HttpError(403, f"{account} does not have storage.buckets.create access to the Google Cloud project.")
+        self._permit_in_project(account, "storage.buckets.create", project)
         with self.cloud.transaction():
             if self.cloud.get(BUCKET, body["name"]) is not None:
                 raise HttpError(409, "The requested bucket name is not available.")

@@ -39,22 +39,25 @@ def is_zone(cloud: Cloud, name: str) -> bool:
 
 def region_exists(change: Change) -> None:
     """The words of Compute Engine and of GKE: firezone/firezone pull request 7711, google/kctf issue 139."""
+    cloud = change.client.cloud
     region = change.values.get("region") or change.client.settings.get("region")
     for name in (region, change.values.get("location")):
-        known = not isinstance(name, str) or not name or _exists(change, name, _REGIONS | _ZONES)
+        known = not isinstance(name, str) or not name or is_region(cloud, name) or is_zone(cloud, name)
         require(known, f"Permission denied on 'locations/{name}' (or it may not exist).", forbidden)
 
 
 def zones_exist(change: Change) -> None:
     """GKE's words: terraform-google-modules/terraform-google-kubernetes-engine issue 444."""
     for zone in change.values.get("node_locations") or []:
-        require(_exists(change, str(zone), _ZONES), f'Location "{zone}" does not exist.')
+        require(is_zone(change.client.cloud, str(zone)), f'Location "{zone}" does not exist.')
 
 
 def zone_exists(change: Change) -> None:
     """Of a resource in one zone."""
     zone = str(change.values["zone"])
-    require(_exists(change, zone, _ZONES), f"Permission denied on 'locations/{zone}' (or it may not exist).", forbidden)
+    require(
+        is_zone(change.client.cloud, zone), f"Permission denied on 'locations/{zone}' (or it may not exist).", forbidden
+    )
 
 
 def version_exists(change: Change) -> None:
@@ -70,7 +73,3 @@ def version_exists(change: Change) -> None:
     known = version.startswith("1.") and oldest <= int(version.split(".")[1]) <= NEWEST_MINOR
     if not known and change.get(OFFERED, version) is None:
         raise bad_request(f'Master version "{version}" is unsupported.')
-
-
-def _exists(change: Change, name: str, listed: frozenset[str] | set[str]) -> bool:
-    return name in listed or change.get(OFFERED, name) is not None
