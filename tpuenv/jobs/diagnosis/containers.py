@@ -12,7 +12,7 @@ from tpuenv.jobs.diagnosis.cause import WHERE, Cause, Pattern, event_words, grou
 from tpuenv.jobs.diagnosis.snapshot import Snapshot
 from tpuenv.jobs.job import Job, State
 from tpuenv.jobs.pod import Pod
-from tpuenv.kubernetes.objects import Object
+from tpuenv.kubernetes.objects import Object, condition_of, is_true, status_of
 
 # https://kubernetes.io/docs/concepts/containers/images/#imagepullbackoff
 _NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", "ImageInspectError")
@@ -31,7 +31,7 @@ _WAITING = (
     Pattern(
         code="image-denied",
         reasons=_NO_IMAGE,
-        text=r"403|401|denied|[Uu]nauthorized|Unauthenticated|forbidden",
+        text=r"\b40[13]\b|denied|[Uu]nauthorized|Unauthenticated|forbidden",
         cause="image {image} cannot be pulled on {where}: the nodes may not read it",
         fix="an administrator gives the nodes' service account roles/artifactregistry.reader on that registry",
     ),
@@ -183,17 +183,15 @@ def ended_causes(job: Job) -> Iterator[Cause]:
         return
     pod, ended = failed[0]
     others = f", and {len(failed) - 1} more after it" if len(failed) > 1 else ""
-    reason = str((pod.body.get("status") or {}).get("reason") or "")
-    disrupted = next(
-        (item for item in _conditions(pod) if (item.get("type"), item.get("status")) == (_DISRUPTED, "True")), {}
-    )
+    reason = str(status_of(pod.body).get("reason") or "")
+    disrupted = condition_of(pod.body, _DISRUPTED) if is_true(pod.body, _DISRUPTED) else {}
     evidence = f"Pod {pod.name}: {exit_words(ended)}" if ended else f"Pod {pod.name}: {pod.phase}"
     if reason == "Evicted":
-        why = shown((pod.body.get("status") or {}).get("message")).rstrip(".")
+        why = shown(status_of(pod.body).get("message")).rstrip(".")
         fix = "write less to its disk, or ask for more in its requests, and submit it again"
         yield Cause(code="evicted", cause=f"{pod.place} was evicted by its node: {why}", fix=fix, evidence=(evidence,))
     elif disrupted or reason in ("Terminated", "NodeShutdown", "Shutdown", "NodeLost"):
-        why = shown(disrupted.get("message") or (pod.body.get("status") or {}).get("message") or reason).rstrip(".")
+        why = shown(disrupted.get("message") or status_of(pod.body).get("message") or reason).rstrip(".")
         again = "maintenance and Spot take nodes back, and it goes on from its last checkpoint"
         yield Cause(
             code="node-gone",
@@ -205,13 +203,16 @@ def ended_causes(job: Job) -> Iterator[Cause]:
         yield Cause(
             code="crash",
             cause=f"{pod.place} ended with {exit_words(ended)}{others}" if ended else f"{pod.place} failed{others}",
-            fix=_ENDINGS.get(str(ended.get("reason"))) or _ENDINGS.get(str(ended.get("exitCode"))) or _READ_LOG,
+            fix=_fix_of(ended),
             evidence=(evidence,),
             pod=pod,
         )
 
 
-_READ_LOG = "read its last lines, correct the program, and submit it again"
+def _fix_of(ended: Object) -> str:
+    """What to do about a container that ended so."""
+    known = _ENDINGS.get(str(ended.get("reason"))) or _ENDINGS.get(str(ended.get("exitCode")))
+    return known or "read its last lines, correct the program, and submit it again"
 
 
 def loop_causes(job: Job) -> list[Cause]:
@@ -224,9 +225,8 @@ def loop_causes(job: Job) -> list[Cause]:
                     ended = (status.get("lastState") or {}).get("terminated") or {}
                     times = int(status.get("restartCount") or 0)
                     cause = f"container {shown(status.get('name'))} ends again and again on {WHERE}, {times} times"
-                    fix = _ENDINGS.get(str(ended.get("reason"))) or _READ_LOG
                     with_code = f", with {exit_words(ended)}" if ended else ""
-                    yield pod, "crash-loop", cause + with_code, fix, f"Pod {pod.name}: CrashLoopBackOff"
+                    yield pod, "crash-loop", cause + with_code, _fix_of(ended), f"Pod {pod.name}: CrashLoopBackOff"
 
     return grouped(job, looping())
 
@@ -246,7 +246,3 @@ def failed_pods(job: Job) -> list[tuple[Pod, Object]]:
         if ended is not None or pod.phase == "Failed":
             failed.append((pod, ended or {}))
     return sorted(failed, key=lambda item: (str(item[1].get("finishedAt") or "9"), item[0].slice, item[0].host))
-
-
-def _conditions(pod: Pod) -> list[Object]:
-    return list((pod.body.get("status") or {}).get("conditions") or [])

@@ -67,10 +67,11 @@ def _failed(job: Job) -> Iterator[Cause]:
     evidence = f"{job.kind}: {end.get('reason')}: {job.end_message}"
     if end.get("reason") == "DeadlineExceeded":
         yield Cause(code="deadline", cause=why, fix=_TOO_LONG, evidence=(evidence,))
-    for cause in ended_causes(job):
+    ended = list(ended_causes(job))
+    for cause in ended:
         words = f"{cause.cause}, and {why}" if why else cause.cause
         yield Cause(code=cause.code, cause=words, fix=cause.fix, evidence=(*cause.evidence, evidence), pod=cause.pod)
-    if list(ended_causes(job)) or end.get("reason") == "DeadlineExceeded":
+    if ended or end.get("reason") == "DeadlineExceeded":
         return
     yield Cause(
         code="failed",
