@@ -10,7 +10,7 @@ from environment.cpu_machine_types import cpu_machine_type
 from tpuenv.cost import paid
 from tpuenv.preflight import names
 from tpuenv.preflight.question import Answers, Check, Question
-from tpuenv.preflight.row import Row, compared, unknown
+from tpuenv.preflight.row import Row, beside_usage, unknown
 
 # Names of quotas: https://cloud.google.com/compute/docs/reference/rest/v1/regions/get (Quota.metric).
 _NETWORKS = ("NETWORKS", "SUBNETWORKS", "ROUTERS")
@@ -89,13 +89,14 @@ def quota_rows(
             yield unknown(name, str(amount), "Google lists no such quota", quotas_page(environment))
         else:
             limit, usage = int(quota["limit"]), int(quota.get("usage", 0))
-            # What is deployed already is part of the usage.
-            free = limit if deployed else limit - usage
             fix = increase(
                 environment, f"{name.replace('_', '-')}-per-project{'-region' if region else ''}",
                 amount if deployed else amount + usage, {"region": region} if region else {},
             )  # fmt: skip
-            yield compared(name, f"{amount:,}", f"{limit:,}, {usage:,} used", ok=amount <= free, fix=fix)
+            yield beside_usage(
+                name, f"{limit:,}, {usage:,} used", amount=amount, limit=limit, usage=usage, deployed=deployed,
+                need=f"{amount:,}", fix=fix,
+            )  # fmt: skip
 
 
 def increase(environment: Environment, id_: str, value: int, dimensions: Mapping[str, str]) -> str:
@@ -120,7 +121,8 @@ def _questions(environment: Environment) -> Iterator[Question]:
 
 
 def _rows(environment: Environment, answers: Answers) -> Iterator[Row]:
-    yield from quota_rows(environment, answers, _of_project(environment), dict.fromkeys(_NETWORKS, 1), region="")
+    networks = dict.fromkeys(_NETWORKS, 0 if names.is_deployed(environment, answers) else 1)
+    yield from quota_rows(environment, answers, _of_project(environment), networks, region="")
     needed, region = _needed_in_region(environment), environment.settings.region
     yield from quota_rows(environment, answers, of_region(environment), needed, region=region)
     series = cpu_machine_type(environment.settings.cpu_machine_type).series

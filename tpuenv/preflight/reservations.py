@@ -9,7 +9,7 @@ from typing import Any
 from environment import CapacityMode, Environment, PoolGroup
 from tpuenv.preflight import names
 from tpuenv.preflight.question import Answers, Check, Question
-from tpuenv.preflight.row import Row, compared
+from tpuenv.preflight.row import Row, beside_usage, compared
 
 
 def _reserved(environment: Environment) -> Iterator[tuple[Question, str, str, list[PoolGroup]]]:
@@ -43,16 +43,20 @@ def _rows(environment: Environment, answers: Answers) -> Iterator[Row]:
         elif answer.why:
             yield answer.unknown(what, need)
         else:
-            deployed = names.is_deployed(environment, answers)
-            wrong, have = _compared_with(answer.body, groups, hosts, deployed=deployed)
+            total, used, of_type, wrong = _compared_with(answer.body, groups)
+            have = f"{total} x {of_type}, {used} used"
             describe = f"gcloud compute reservations describe {name} --project={project} --zone={zone}"
-            yield compared(what, need, wrong or have, ok=not wrong, fix=describe)
+            if wrong:
+                yield compared(what, need, wrong, ok=False, fix=describe)
+            else:
+                deployed = names.is_deployed(environment, answers)
+                yield beside_usage(
+                    what, have, amount=hosts, limit=total, usage=used, deployed=deployed, need=need, fix=describe
+                )
 
 
-def _compared_with(
-    reservation: Mapping[str, Any], groups: list[PoolGroup], hosts: int, *, deployed: bool
-) -> tuple[str, str]:
-    """What is wrong with it, or "", and what it has.
+def _compared_with(reservation: Mapping[str, Any], groups: list[PoolGroup]) -> tuple[int, int, str, str]:
+    """How many machines it has, how many are used, their type, and what is wrong with it, or "".
 
     https://cloud.google.com/compute/docs/reference/rest/v1/reservations
     """
@@ -70,17 +74,16 @@ def _compared_with(
             sum(int(item["accelerator"]["acceleratorCount"]) for item in aggregate.get(key, [])) // chips_per_host
             for key in ("reservedResources", "inUseResources")
         )
-    have = f"{total} x {reserved_type}, {used} used"
+    status, wrong = str(reservation.get("status", "")), ""
     if not right:
-        return f"it is of {reserved_type}", have
-    status = str(reservation.get("status", ""))
-    if status != "READY":
-        return f"it is {status or 'in no known state'}", have
+        wrong = f"it is of {reserved_type}"
+    elif status != "READY":
+        wrong = f"it is {status or 'in no known state'}"
     # A node pool names its reservation, and Google refuses that of one which any machine may use.
     # https://cloud.google.com/compute/docs/instances/reservations-consume#consuming_instances_from_a_specific_reservation
-    if reservation.get("specificReservationRequired") is not True:
-        return "made without --require-specific-reservation", have
-    return ("" if hosts <= (total if deployed else total - used) else have), have
+    elif reservation.get("specificReservationRequired") is not True:
+        wrong = "made without --require-specific-reservation"
+    return total, used, reserved_type, wrong
 
 
 def _questions(environment: Environment) -> Iterator[Question]:

@@ -33,3 +33,15 @@ def compared(what: str, need: str, have: str, *, ok: bool, fix: str) -> Row:
 
 def unknown(what: str, need: str, why: str, fix: str) -> Row:
     return Row(what=what, need=need, have=why, verdict=Verdict.UNKNOWN, fix=fix)
+
+
+def beside_usage(
+    what: str, have: str, *, amount: int, limit: int, usage: int, deployed: bool, need: str, fix: str
+) -> Row:
+    """A row about an amount under a limit that others use too. Where it fits only if a part of the usage is this
+    environment's own, because it is deployed, that is unknown.
+    """
+    if deployed and limit - usage < amount <= limit:
+        more = "tpuenv plan    # of what is needed, only what it adds must be free"
+        return unknown(what, need, f"{have}, this environment's own included", more)
+    return compared(what, need, have, ok=amount <= limit - usage, fix=fix)

@@ -45,10 +45,28 @@ def test_a_quota_that_is_too_low_is_missing_and_asked_for_with_what_others_use(g
     )
 
 
-def test_what_the_deployed_environment_uses_itself_is_not_counted_twice(google: FakeProject) -> None:
+def deployed(google: FakeProject) -> None:
     google.cloud.put(CLUSTER, CLUSTER_NAME, {"name": "tpu-cluster", "location": "us-east5"})
-    google.reply(r"/regions/us-east5\Z", region(N2_CPUS=32.0, N2_CPUS_used=32.0))
-    assert google.rows(quotas.CHECK)["N2_CPUS"].verdict.value == "ok"
+
+
+@pytest.mark.parametrize(
+    ("limit", "used", "verdict"), [(72, 40, "ok"), (72, 41, "unknown"), (32, 32, "unknown"), (31, 16, "missing")]
+)
+def test_of_a_deployed_environment_it_is_unknown_how_much_of_the_usage_is_its_own(
+    google: FakeProject, limit: int, used: int, verdict: str
+) -> None:
+    deployed(google)
+    google.reply(r"/regions/us-east5\Z", region(N2_CPUS=limit, N2_CPUS_used=used))
+    row = google.rows(quotas.CHECK)["N2_CPUS"]
+    assert (row.need, row.verdict.value) == ("32", verdict)
+    assert ("this environment's own included" in row.have) == (verdict == "unknown")
+
+
+def test_a_deployed_environment_needs_no_further_network(google: FakeProject) -> None:
+    deployed(google)
+    full = {"quotas": [{"metric": "NETWORKS", "limit": 5.0, "usage": 5.0}]}
+    google.reply(r"/compute/v1/projects/some-project\Z", full)
+    assert google.rows(quotas.CHECK)["NETWORKS"].verdict.value == "ok"
 
 
 def test_a_quota_that_google_does_not_list_is_unknown(google: FakeProject) -> None:
@@ -211,6 +229,17 @@ def test_a_reservation_exists_matches_and_has_room(
     row = google.rows(reservations.CHECK, RESERVED)["reservation ours"]
     assert row.need == "32 x ct5p-hightpu-4t in us-east5-a"
     assert (row.verdict.value, have in row.have) == (verdict, True), row
+
+
+@pytest.mark.parametrize(
+    ("count", "used", "verdict"), [(64, 32, "ok"), (32, 32, "unknown"), (40, 16, "unknown"), (31, 0, "missing")]
+)
+def test_of_a_deployed_environment_it_is_unknown_how_much_of_a_reservation_it_uses_itself(
+    google: FakeProject, count: int, used: int, verdict: str
+) -> None:
+    deployed(google)
+    google.cloud.put(RESERVATION, RESERVATION_NAME, specific(count, used=used))
+    assert google.rows(reservations.CHECK, RESERVED)["reservation ours"].verdict.value == verdict
 
 
 def test_a_shared_reservation_is_asked_for_where_it_is(google: FakeProject) -> None:
