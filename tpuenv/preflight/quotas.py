@@ -22,6 +22,9 @@ _CPUS = {
     **{series: f"{series.upper()}_CPUS" for series in ("n2", "n2d", "c2", "c2d", "c3", "t2d")},
 }
 
+# Of the vCPUs of all series in all regions. New projects have it, others not: the same page.
+_ALL_CPUS = "CPUS_ALL_REGIONS"
+
 # https://cloud.google.com/compute/resource-usage#disk_quota
 DISKS = {
     "pd-standard": "DISKS_TOTAL_GB",
@@ -55,15 +58,14 @@ def _of_project(environment: Environment) -> Question:
 
 
 def _needed_in_region(environment: Environment) -> dict[str, int]:
-    """By quota. The vCPUs of TPU machines count in none."""
+    """By quota."""
     settings = environment.settings
     needed: dict[str, int] = {}
     if settings.autopilot:
         return needed  # what GKE makes depends on the pods
     nodes = [nodes for nodes in paid.of_environment(environment).nodes if nodes.disk_type]
-    cpu = cpu_machine_type(settings.cpu_machine_type)
-    if quota := _CPUS.get(cpu.series):
-        needed[quota] = cpu.vcpu * settings.cpu_max_nodes
+    if quota := _CPUS.get(cpu_machine_type(settings.cpu_machine_type).series):
+        needed[quota] = _vcpus(environment)
     for of_pool in nodes:
         quota = DISKS[of_pool.disk_type]
         needed[quota] = needed.get(quota, 0) + of_pool.busy * of_pool.disk_gib
@@ -120,16 +122,29 @@ def _questions(environment: Environment) -> Iterator[Question]:
     yield from (_of_project(environment), of_region(environment), names.cluster(environment))
 
 
+def _needed_in_project(environment: Environment, answers: Answers) -> dict[str, int]:
+    needed = dict.fromkeys(_NETWORKS, 0 if names.is_deployed(environment, answers) else 1)
+    listed = {quota["metric"] for quota in answers[_of_project(environment)].body.get("quotas", [])}
+    if _ALL_CPUS in listed and not environment.settings.autopilot:
+        needed[_ALL_CPUS] = _vcpus(environment)
+    return needed
+
+
+def _vcpus(environment: Environment) -> int:
+    """Of the CPU pool at its largest. The vCPUs of TPU machines count in no quota."""
+    settings = environment.settings
+    return cpu_machine_type(settings.cpu_machine_type).vcpu * settings.cpu_max_nodes
+
+
 def _rows(environment: Environment, answers: Answers) -> Iterator[Row]:
-    networks = dict.fromkeys(_NETWORKS, 0 if names.is_deployed(environment, answers) else 1)
-    yield from quota_rows(environment, answers, _of_project(environment), networks, region="")
-    needed, region = _needed_in_region(environment), environment.settings.region
-    yield from quota_rows(environment, answers, of_region(environment), needed, region=region)
-    series = cpu_machine_type(environment.settings.cpu_machine_type).series
-    if series not in _CPUS and not environment.settings.autopilot:
-        what = f"vCPUs of {series}"
-        vcpus = cpu_machine_type(environment.settings.cpu_machine_type).vcpu * environment.settings.cpu_max_nodes
-        yield unknown(what, str(vcpus), "only the console shows this quota", quotas_page(environment))
+    needed, settings = _needed_in_project(environment, answers), environment.settings
+    yield from quota_rows(environment, answers, _of_project(environment), needed, region="")
+    needed = _needed_in_region(environment)
+    yield from quota_rows(environment, answers, of_region(environment), needed, region=settings.region)
+    series = cpu_machine_type(settings.cpu_machine_type).series
+    if series not in _CPUS and not settings.autopilot:
+        why = "only the console shows this quota"
+        yield unknown(f"vCPUs of {series}", str(_vcpus(environment)), why, quotas_page(environment))
 
 
 CHECK = Check("quotas", _questions, _rows)

@@ -90,6 +90,16 @@ def test_a_project_that_has_all_its_networks_already_is_missing_one(google: Fake
     assert "--quota-id=NETWORKS-per-project --preferred-value=6" in row.fix
 
 
+def test_vcpus_of_every_series_count_in_the_quota_of_the_whole_project_where_there_is_one(google: FakeProject) -> None:
+    assert "CPUS_ALL_REGIONS" not in google.rows(quotas.CHECK)
+    new = {"quotas": [{"metric": "CPUS_ALL_REGIONS", "limit": 32.0, "usage": 4.0}]}
+    google.reply(r"/compute/v1/projects/some-project\Z", new)
+    for machine_type in ("n2-standard-8", "c4-standard-8"):
+        row = google.rows(quotas.CHECK, CPU_MACHINE_TYPE=machine_type)["CPUS_ALL_REGIONS"]
+        assert (row.need, row.have, row.verdict.value) == ("32", "32, 4 used", "missing")
+        assert "--quota-id=CPUS-ALL-REGIONS-per-project --preferred-value=36" in row.fix
+
+
 @pytest.mark.parametrize(
     ("infos", "verdict", "have"),
     [
