@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 
+INTERRUPTED = 130  # the exit code of a command that Ctrl-C ended, as a shell has it
+
+
 class Failed(Exception):
     """What went wrong and what to do, for the person who typed the command. Printed on stderr as it is."""
 

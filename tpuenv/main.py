@@ -14,7 +14,7 @@ from click.shell_completion import shell_complete
 
 from environment import Refused
 from tpuenv.commands.completion import VARIABLE
-from tpuenv.failure import Failed
+from tpuenv.failure import INTERRUPTED, Failed
 from vocabulary.resource_types import DamagedFacts
 
 # In the order of the help. Each is a function in the module of its name.
@@ -138,4 +138,4 @@ def _run(arguments: list[str]) -> int:
         return failed.exit_code
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        return 130
+        return INTERRUPTED

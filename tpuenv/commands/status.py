@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import json as json_module
 import sys
 
 from environment import project
 from tpuenv.commands import options
 from tpuenv.commands.command import command
+from tpuenv.failure import INTERRUPTED
 from tpuenv.jobs.runs import team_names
 from tpuenv.terminal.progress import Progress
-
-_INTERRUPTED = 130  # as a shell says it of a command that Ctrl-C ended
 
 
 @command(
@@ -50,19 +49,15 @@ def status(*, team: str | None, watch: bool, json: bool) -> int:
         cluster = connect(environment)
         first = None if watch else read_status(cluster, environment, teams)
     if first:
-        print(_json(document(first), indent=2) if json else "\n".join(tables(first)))
+        print(json_module.dumps(document(first), indent=2) if json else "\n".join(tables(first)))
         return 0
 
     def lines() -> list[str]:
         now = read_status(cluster, environment, teams)
-        return [_json(document(now))] if json else list(tables(now))
+        return [json_module.dumps(document(now))] if json else list(tables(now))
 
     patience = cluster.patience
     try:
         show_again(lines, out=sys.stdout, seconds=patience.poll, patience=patience.change, in_place=not json)
     except KeyboardInterrupt:
-        return _INTERRUPTED
-
-
-def _json(value: object, indent: int | None = None) -> str:
-    return json.dumps(value, indent=indent)
+        return INTERRUPTED

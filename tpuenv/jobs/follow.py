@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from tpuenv.failure import Failed, WrongArgument
+from tpuenv.failure import INTERRUPTED, Failed, WrongArgument
 from tpuenv.jobs.diagnosis.answer import last_lines
 from tpuenv.jobs.diagnosis.containers import exit_words, failed_pods
 from tpuenv.jobs.diagnosis.diagnose import diagnose, obstacles
@@ -23,7 +23,6 @@ from tpuenv.terminal.colours import Tone
 from tpuenv.terminal.progress import Progress
 from vocabulary.printable import counted, printable
 
-_INTERRUPTED = 130  # as a shell says it of a command that Ctrl-C ended
 _LAST_LINES = 20  # of the log of a host that failed
 
 
@@ -239,7 +238,7 @@ def following(
         progress.line(f"{job} goes on. To follow it again, or to stop it:")
         progress.line(f"  {follow_again(job.name, job.team)}")
         progress.line(f"  tpuenv cancel {job.name} --team {job.team}")
-        return _INTERRUPTED
+        return INTERRUPTED
 
 
 def _part(job: Job, slice: int, host: int, part: str) -> str:

@@ -67,12 +67,10 @@ class Cluster:
                 return None
             raise
 
-    def all(
-        self, kind: str, namespace: str = "", *, labels: Mapping[str, str] | None = None, fields: str = ""
-    ) -> list[Object]:
+    def all(self, kind: str, namespace: str = "", *, labels: Mapping[str, str] | None = None) -> list[Object]:
         """The objects of a kind with these labels, of one namespace or of the whole cluster."""
         selector = ",".join(f"{key}={value}" for key, value in (labels or {}).items())
-        query = {"limit": str(_CHUNK), "labelSelector": selector, "fieldSelector": fields}
+        query = {"limit": str(_CHUNK), "labelSelector": selector}
         doing = f"list {_KINDS[kind][1]}" + (f" in namespace {namespace}" if namespace else "")
         objects: list[Object] = []
         while True:
