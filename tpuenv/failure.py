@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 INTERRUPTED = 130  # the exit code of a command that Ctrl-C ended, as a shell has it
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from tpuenv.jobs.diagnosis.diagnose import obstacles
 from tpuenv.jobs.job import Job, State
+from tpuenv.terminal.table import aligned
 from vocabulary.keys import RECIPE_LABEL
 from vocabulary.printable import printable
 
@@ -17,12 +18,11 @@ _NONE = "-"
 def table(jobs: Iterable[Job], now: datetime) -> Iterator[str]:
     """A line a job, and below it why it does not run. QUEUE is its place in its team's queue."""
     known = list(jobs)
-    rows = [_HEADINGS, *(_row(job, now) for job in known)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
-    for number, row in enumerate(rows):
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        if number:
-            yield from (f"  {printable(line)}" for line in why(known[number - 1]))
+    headings, *lines = aligned([_HEADINGS, *(_row(job, now) for job in known)])
+    yield headings
+    for job, line in zip(known, lines, strict=True):
+        yield line
+        yield from (f"  {printable(line)}" for line in why(job))
 
 
 def why(job: Job) -> list[str]:
@@ -48,4 +48,4 @@ def _row(job: Job, now: datetime) -> tuple[str, ...]:
     slices = f"{job.slices}" + (f" of {job.group}" if job.group else "") if job.slices else _NONE
     queue = str(job.position) if job.position else _NONE
     recipe = str(labels.get(RECIPE_LABEL) or job.kind)
-    return tuple(map(printable, (job.name, job.team, recipe, job.words, queue, slices, age(job, now))))
+    return job.name, job.team, recipe, job.words, queue, slices, age(job, now)

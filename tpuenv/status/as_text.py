@@ -10,6 +10,7 @@ from tpuenv.jobs.table import age
 from tpuenv.status.queues import Queue
 from tpuenv.status.read_status import Status
 from tpuenv.status.slices import Slices
+from tpuenv.terminal.table import aligned
 from vocabulary.printable import counted, printable, shortened
 
 _UNKNOWN = "-"
@@ -73,10 +74,7 @@ def _number(number: float | None) -> str:
 
 
 def _table(headings: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
-    known = list(rows)
-    cells = [headings, *(row for row, _ in known)]
-    widths = [max(len(printable(row[column])) for row in cells) for column in range(len(headings))]
-    for row, below in [(headings, ()), *known]:
-        texts = (printable(cell).ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield "  ".join(texts).rstrip()
-        yield from (f"  {printable(line)}" for line in below)
+    known = [(headings, ()), *rows]
+    for line, (_, below) in zip(aligned([cells for cells, _ in known]), known, strict=True):
+        yield line
+        yield from (f"  {printable(text)}" for text in below)
