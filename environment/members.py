@@ -1,4 +1,4 @@
-"""Who may submit a team's jobs: people and Google groups, as vars.env and fleet.yaml name them."""
+"""Who may submit a team's jobs, and whom an alert is sent to: people and Google groups, by their addresses."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from enum import Enum
 from vocabulary.printable import quoted
 
 MOST_MEMBERS = 500  # of a team; an IAM policy has room for 1,500 principals, https://cloud.google.com/iam/quotas
+MOST_CHANNELS = 16  # of an alert policy: https://cloud.google.com/monitoring/quotas#alerting_limits
 
 _SHOWN = 5  # mistakes in one message
 _BEFORE_AT = r"(?!.{65,}@)[A-Za-z0-9_%+'-]+(\.[A-Za-z0-9_%+'-]+)*"
@@ -67,6 +68,24 @@ def members(text: str) -> tuple[Member, ...]:
         listed[parsed] = None
     if len(listed) > MOST_MEMBERS:
         wrong.insert(0, f"there are {len(listed)} members, and {MOST_MEMBERS} at most; name a Google group")
+    if wrong:
+        more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+        raise ValueError(f"cannot be used: {'; '.join(wrong[:_SHOWN])}{more}")
+    return tuple(listed)
+
+
+def email_addresses(text: str) -> tuple[str, ...]:
+    """Addresses with commas or spaces between them. Raises ValueError with all that is wrong with any of them."""
+    listed: dict[str, None] = {}
+    wrong = []
+    for address in filter(None, re.split("[, \t]+", text)):
+        if not re.fullmatch(f"{_BEFORE_AT}@{_DOMAIN}", address):
+            wrong.append(f"{quoted(address)} is not an email address; write one such as alice@example.com")
+        elif address in listed:
+            wrong.append(f"{quoted(address)} is there twice; keep one")
+        listed[address] = None
+    if len(listed) > MOST_CHANNELS:
+        wrong.insert(0, f"there are {len(listed)} addresses, and {MOST_CHANNELS} at most; name a mailing list")
     if wrong:
         more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
         raise ValueError(f"cannot be used: {'; '.join(wrong[:_SHOWN])}{more}")

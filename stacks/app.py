@@ -16,6 +16,7 @@ from environment.names import PIPELINE, TPU_VMS
 from stacks.base import EnvironmentStack
 from stacks.cluster import Cluster
 from stacks.foundation import Foundation
+from stacks.observability import Observability
 from stacks.pipeline import Pipeline
 from stacks.platform import Platform
 from stacks.queues import Queues
@@ -29,10 +30,11 @@ STACKS: dict[str, type[EnvironmentStack]] = {
     "platform": Platform,
     "tpu-node-pools": TpuNodePools,
     "queues": Queues,
+    "observability": Observability,
 }
 
-# The stack that an Autopilot cluster has no use for.
-NODE_POOLS = "tpu-node-pools"
+# The stack that an Autopilot cluster has no use for, and the one that a setting switches off.
+NODE_POOLS, OBSERVABILITY = "tpu-node-pools", "observability"
 
 JSON, HCL = "cdk.tf.json", "cdk.tf"
 
@@ -50,7 +52,8 @@ def write_stacks(environment: Environment, folder: Path) -> None:
 
 def stacks_of(environment: Environment) -> dict[str, type[EnvironmentStack]]:
     """Those of STACKS that the environment has."""
-    without = {NODE_POOLS} if environment.settings.autopilot else set()
+    settings = environment.settings
+    without = {*([NODE_POOLS] if settings.autopilot else []), *([] if settings.observability else [OBSERVABILITY])}
     return {name: stack for name, stack in STACKS.items() if name not in without}
 
 

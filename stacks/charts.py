@@ -21,7 +21,7 @@ PYTHON_IMAGE = "library/python:3.13-slim"
 
 
 class LocalChart(Construct):
-    """A release of `charts/{chart}`; its program reads `values` as JSON.
+    """A release of `charts/{chart}`; its program, if it has one, reads `values` as JSON.
 
     The chart is copied beside the stack's JSON, under the hash of its content, so that a changed program is an upgrade
     and no path of this machine gets into the state.
@@ -41,13 +41,14 @@ class LocalChart(Construct):
     ) -> None:
         super().__init__(scope, id_)
         registry = environment.settings.image_registry or UPSTREAM_IMAGES
+        image = {"image": f"{registry}/{PYTHON_IMAGE}"} if (CHARTS / chart / "files").is_dir() else {}
         self.release = Release(
             self,
             "release",
             name=id_,
             chart=f"./{_asset(TerraformStack.of(self), chart).path}",
             namespace=namespace,
-            values=[json.dumps({"image": f"{registry}/{PYTHON_IMAGE}", **values}, indent=2)],
+            values=[json.dumps({**image, **values}, indent=2)],
             timeout=timeout_seconds,
             depends_on=list(depends_on),
         )

@@ -23,13 +23,14 @@ STACKS = [*app.STACKS]
 
 
 def stacks_of(case: str) -> list[str]:
-    """The stacks of a case, in their order: one with a repository has the pipeline too, one with TPU VMs theirs, and
-    Autopilot no node pools.
+    """The stacks of a case, in their order: one with a repository has the pipeline too, one with TPU VMs theirs;
+    Autopilot has no node pools, and a setting switches observability off.
     """
     fleet = HERE / "cases" / f"{case}.fleet.yaml"
     settings = (HERE / "cases" / f"{case}.env").read_text(encoding="utf-8")
     has_tpu_vms = fleet.exists() and "\ntpu_vms:" in fleet.read_text(encoding="utf-8")
     without = {app.NODE_POOLS} if "\nCLUSTER_MODE=autopilot" in settings else set()
+    without |= {app.OBSERVABILITY} if "\nOBSERVABILITY=false" in settings else set()
     first, *rest = [stack for stack in STACKS if stack not in without]
     with_pipeline = [first, *(["pipeline"] if "\nBUILD_REPOSITORY=" in settings else []), *rest]
     return [*with_pipeline, "tpu-vms"] if has_tpu_vms else with_pipeline
@@ -104,8 +105,8 @@ def read_stack(folder: Path, stack: str) -> dict[str, Any]:
 
 
 def texts(folder: Path) -> dict[str, str]:
-    """The text of every stack but the pipeline, by stack."""
-    return {stack: _text(folder, stack) for stack in STACKS}
+    """The text of every stack that there is but the pipeline, by stack."""
+    return {stack: _text(folder, stack) for stack in STACKS if (folder / "stacks" / stack).exists()}
 
 
 def _text(folder: Path, stack: str) -> str:

@@ -31,9 +31,9 @@ def test_the_stack_synthesizes_and_nothing_is_missing_about_its_type(
     scope: dict[str, Any] = {}
     exec(example("python"), scope)
     app = App(outdir=str(tmp_path))
-    scope["Alerts"](app, "alerts", environment=synthesis.environment("default"))
+    scope["Preemptions"](app, "preemptions", environment=synthesis.environment("default"))
     app.synth()
-    synthesized = json.loads((tmp_path / "stacks" / "alerts" / "cdk.tf.json").read_text(encoding="utf-8"))
+    synthesized = json.loads((tmp_path / "stacks" / "preemptions" / "cdk.tf.json").read_text(encoding="utf-8"))
     (type_,) = synthesized["resource"].keys() - {"terraform_data"}
     monkeypatch.setattr(resource_types, "FOLDER", tmp_path)
     (tmp_path / f"{type_}.json").write_text(example("json"), encoding="utf-8")

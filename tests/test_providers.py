@@ -2,7 +2,7 @@
 test-providers`.
 
 Nothing of Google's is called: the state is local, the token is a fake, and plans of new resources need no API.
-`platform` and `queues` read a live cluster to plan, so they are validated only.
+`platform`, `queues` and `observability` read a live cluster to plan, so they are validated only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.synthesis import CASES, EVERY_STACK, HERE
 
 pytestmark = pytest.mark.providers
 
-READ_THE_CLUSTER = ("platform", "queues")
+READ_THE_CLUSTER = ("platform", "queues", "observability")
 
 
 def terraform(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

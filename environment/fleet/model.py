@@ -32,6 +32,11 @@ class CapacityMode(Enum):
         """Whether Dynamic Workload Scheduler gives the machines: for a time, to jobs that wait, never for good."""
         return self in (CapacityMode.FLEX_START, CapacityMode.QUEUED)
 
+    @property
+    def billed_as(self) -> str:
+        """Whose price it has. Queued provisioning is flex-start: both are the Dynamic Workload Scheduler's."""
+        return str((CapacityMode.FLEX_START if self is CapacityMode.QUEUED else self).value)
+
 
 @dataclass(frozen=True, kw_only=True)
 class PoolGroup:

@@ -10,7 +10,7 @@ from datetime import datetime
 from ipaddress import IPv4Network
 from typing import Any
 
-from environment.members import Member, members
+from environment.members import Member, email_addresses, members
 from environment.problems import Problem
 from environment.settings import values
 from environment.settings.file import VarsFile
@@ -74,6 +74,8 @@ class Settings:
     destroy_data: bool = field(metadata=_key("false", values.true_or_false))
     gke_auth_plugin: bool = field(metadata=_key("false", values.true_or_false))
     xpk_compatibility: bool = field(metadata=_key("false", values.true_or_false))
+    observability: bool = field(metadata=_key("true", values.true_or_false))
+    alert_emails: tuple[str, ...] = field(metadata=_optional(email_addresses, unset=()) | {"longest": _LONGEST_LIST})
     tf_state_bucket: str = field(metadata=_optional(values.bucket))
     tf_state_prefix: str = field(metadata=_optional(values.state_prefix))
     chart_repository: str = field(metadata=_optional(values.chart_repository))

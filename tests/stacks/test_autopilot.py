@@ -31,7 +31,7 @@ def test_the_cluster_has_our_account_and_nothing_that_autopilot_decides(synthesi
 
 
 def test_there_is_no_node_pool_in_any_stack(synthesis: Synthesis) -> None:
-    assert stacks_of(CASE) == ["foundation", "cluster", "platform", "queues"]
+    assert stacks_of(CASE) == ["foundation", "cluster", "platform", "queues", "observability"]
     folders = {path.name for path in (synthesis.folder(CASE) / "stacks").iterdir()}
     assert folders == set(stacks_of(CASE))
     assert all(not synthesis.resources(CASE, stack, "google_container_node_pool") for stack in stacks_of(CASE))

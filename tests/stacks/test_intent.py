@@ -159,7 +159,8 @@ def test_a_teams_identity_reaches_its_own_bucket_only(synthesis: Synthesis) -> N
 
 
 def test_with_a_project_number_no_google_stack_reads_the_cloud_to_plan(synthesis: Synthesis) -> None:
-    assert [stack for stack in STACKS if "data" in synthesis.stack("v5p-128", stack)] == ["platform", "queues"]
+    reading = [stack for stack in STACKS if "data" in synthesis.stack("v5p-128", stack)]
+    assert reading == ["platform", "queues", "observability"]
     assert "google_project" in synthesis.stack("default", "platform")["data"]
     assert "google_project" not in synthesis.stack("v5p-128", "platform")["data"]
 

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from environment import Environment, project
+from environment.list_prices import Prices
 from environment.names import PIPELINE
 from tpuenv.commands import options
 from tpuenv.commands.command import command
 from tpuenv.cost import estimate, paid, report_text
-from tpuenv.cost.prices import Prices, load
+from tpuenv.cost.prices import load
 from tpuenv.failure import Failed
 from tpuenv.google import login
 from tpuenv.recovery import advice

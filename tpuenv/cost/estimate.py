@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from environment import CapacityMode
 from environment.cpu_machine_types import UnknownCpuMachineType, cpu_machine_type
+from environment.list_prices import Prices
 from environment.tpu_catalogue import MACHINE_TYPES
 from tpuenv.cost.amount import HOURS_A_MONTH, Amount, Cost
 from tpuenv.cost.paid import Nodes, Paid
-from tpuenv.cost.prices import Prices
 
 _TPUS = {machine.name: machine for machine in MACHINE_TYPES}
 

@@ -43,12 +43,10 @@ class Paid:
 def of_group(environment: Environment, group: PoolGroup, slices: int) -> Nodes:
     """The hosts of so many slices of a pool group."""
     hosts = slices * group.slice.hosts
-    # Queued provisioning is billed as flex-start: both are the Dynamic Workload Scheduler's.
-    capacity = CapacityMode.FLEX_START if group.capacity is CapacityMode.QUEUED else group.capacity
     autopilot = environment.settings.autopilot
     return Nodes(
         machine_type=group.slice.machine_type.name,
-        capacity=capacity.value,
+        capacity=group.capacity.billed_as,
         region=environment.settings.region,
         disk_type="" if autopilot else group.slice.machine_type.boot_disk,
         disk_gib=0 if autopilot else BOOT_DISK_GB,

@@ -1,4 +1,4 @@
-"""The list prices in prices.json, and a price file of one's own over them.
+"""A price file of one's own, over the list prices.
 
 A price file is YAML or JSON. Each section is optional, and so are `as_of` and `source`; prices are in USD:
 
@@ -15,10 +15,8 @@ One price in the place of a mapping is for all that the mapping could name: here
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -28,13 +26,13 @@ from environment.cpu_machine_types import SERIES
 from environment.fleet.model import CapacityMode
 from environment.fleet.reader import Reader
 from environment.fleet.values import meant
+from environment.list_prices import Prices, list_prices
 from environment.locations import ZONES
 from environment.tpu_catalogue import MACHINE_TYPES
 from tpuenv.failure import WrongArgument
 from vocabulary.text_file import Unreadable, read_text
 from vocabulary.yaml_text import NotYaml, Value, parse
 
-SHIPPED = Path(__file__).with_name("prices.json")
 _MOST_KIB = 256
 _HOLDS = "sections of prices, such as chip_hour"
 
@@ -61,51 +59,16 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """Where prices of a section are from, and when they were read there; either may be empty."""
-
-    section: str
-    as_of: str
-    source: str
-
-
-class Prices:
-    """The prices of one or several files, of which the first that has a price counts.
-
-    `used` are the sources of the prices that were asked for.
-    """
-
-    def __init__(self, *files: Mapping[str, Any]) -> None:
-        self._files = files
-        self.used: list[Source] = []
-
-    def usd(self, section: str, *path: str) -> Decimal | None:
-        """The price of what the path of keys names; None if it is not known."""
-        for file in self._files:
-            found = file.get(section, {}).get("usd")
-            for key in path:
-                found = found.get(key) if isinstance(found, Mapping) else found
-            if isinstance(found, Decimal):
-                head = file[section]
-                source = Source(section=section, as_of=head.get("as_of", ""), source=head.get("source", ""))
-                if source not in self.used:
-                    self.used.append(source)
-                return found
-        return None
-
-
 def load(own: Path | None, region: str) -> Prices:
     """The list prices, and over them those of the file `own`, in which `region` is known besides Google's list.
 
     Raises WrongArgument with every problem of the file at once.
     """
-    shipped = json.loads(SHIPPED.read_text(encoding="utf-8"), parse_float=Decimal, parse_int=Decimal)
-    return Prices(*([read(own, region)] if own else []), shipped)
+    return Prices(*([read(own, region)] if own else []), list_prices())
 
 
 def read(path: Path, region: str) -> dict[str, Any]:
-    """The sections of a price file, as prices.json has them. Raises WrongArgument with every problem."""
+    """The sections of a price file, as the list prices have them. Raises WrongArgument with every problem."""
     reader = Reader(name=str(path))
     try:
         root = parse(read_text(path, holds=_HOLDS, most_kib=_MOST_KIB))

@@ -8,9 +8,9 @@ from typing import Any
 
 from environment import CapacityMode, Environment
 from environment.fleet.quotas import slices_of_teams
+from environment.list_prices import Prices, Source
 from tpuenv.cost import estimate, paid
 from tpuenv.cost.amount import HOURS_A_MONTH, Cost
-from tpuenv.cost.prices import Prices, Source
 
 NOT_COUNTED = (
     "boot disks of TPU VMs",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from environment import CapacityMode
+from environment.list_prices import Source
 from tpuenv.cost.amount import HOURS_A_MONTH, Amount, Cost
-from tpuenv.cost.prices import Source
 from tpuenv.cost.report import NOT_COUNTED, Report, Row
 from tpuenv.terminal.colours import wrapped
 

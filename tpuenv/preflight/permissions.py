@@ -22,6 +22,7 @@ _ROLES = {
     "cloudscheduler.": "roles/cloudscheduler.admin",
     "compute.": "roles/compute.admin",
     "container.": "roles/container.admin",
+    "monitoring.": "roles/monitoring.editor",
     "resourcemanager.": "roles/resourcemanager.projectIamAdmin",
     "serviceusage.": "roles/serviceusage.serviceUsageAdmin",
     "storage.": "roles/storage.admin",
@@ -45,14 +46,18 @@ _SHOWN = 3  # missing permissions in a row
 
 def _types(environment: Environment) -> Iterator[str]:
     """The resource types of Google's that some stack of the environment has."""
-    pipeline, vms = bool(environment.settings.build_repository), bool(environment.tpu_vms)
+    settings = environment.settings
+    pipeline, vms = bool(settings.build_repository), bool(environment.tpu_vms)
     present = {
         "google_cloudbuild_trigger": pipeline,
         "google_cloud_scheduler_job": pipeline,
         "google_tpu_v2_vm": vms,
-        "google_compute_firewall": vms or bool(environment.settings.control_plane_cidr),
+        "google_compute_firewall": vms or bool(settings.control_plane_cidr),
         "google_compute_resource_policy": any(group.slice.needs_workload_policy for group in environment.groups),
-        "google_container_node_pool": not environment.settings.autopilot,
+        "google_container_node_pool": not settings.autopilot,
+        "google_monitoring_dashboard": settings.observability,
+        "google_monitoring_alert_policy": settings.observability,
+        "google_monitoring_notification_channel": settings.observability and bool(settings.alert_emails),
     }
     yield from (
         type_ for type_ in all_types() if type_.removeprefix(DATA).startswith("google_") and present.get(type_, True)

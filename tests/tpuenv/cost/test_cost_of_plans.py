@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from environment import CapacityMode
+from environment.list_prices import Prices
 from tests.generate.docs_tables import SNAPSHOTS
 from tests.plans import changed, plan
 from tests.synthesis import CASES, Synthesis
 from tpuenv.cost import estimate, paid
-from tpuenv.cost.prices import Prices, load
+from tpuenv.cost.prices import load
 from tpuenv.cost.report_text import difference
 
 POOL = {

@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from environment import Environment
+from environment.list_prices import Prices
 from tests.examples import examples
 from tests.fleets import with_fleet
 from tpuenv.cost import estimate
 from tpuenv.cost.amount import Amount, Cost
-from tpuenv.cost.prices import CAPACITIES, Prices
+from tpuenv.cost.prices import CAPACITIES
 from tpuenv.cost.report import Report, Row, report
 
 TYPES = {"v6e-16": "ct6e", "v5litepod-8": "ct5lp", "v5p-128": "ct5p"}

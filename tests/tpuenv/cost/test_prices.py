@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from environment.list_prices import SHIPPED
 from environment.project import ROOT
 from tests.examples import examples
 from tpuenv.cost import prices
-from tpuenv.cost.prices import SECTIONS, SHIPPED, load, read
+from tpuenv.cost.prices import SECTIONS, load, read
 from tpuenv.failure import WrongArgument
 
 GOOD = """\

@@ -1,0 +1,66 @@
+"""The alerts: a query that has a result while something is wrong, how long it may, and what to do then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from environment import Environment
+from stacks.queries import Queries
+
+RESTARTS_AN_HOUR = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alert:
+    """One policy. `minutes` is how long the query must have had a result; `help` is Markdown."""
+
+    id_: str
+    title: str
+    query: str
+    minutes: int
+    help: str
+
+
+def alerts(environment: Environment) -> tuple[Alert, ...]:
+    queries = Queries(environment)
+    return (
+        Alert(
+            id_="slice-partly-ready",
+            title="a slice is partly ready",
+            query=queries.partly_ready(),
+            minutes=15,
+            help="Some hosts of a slice run and others do not, so the job waits and its chips idle. `tpuenv why JOB` "
+            "says what the missing hosts lack: a node, an image, a volume. After a while Kueue stops the job and gives "
+            "the slice to the next.",
+        ),
+        Alert(
+            id_="pending-while-quota-is-free",
+            title="jobs wait although the quota of their team has room for them",
+            query=f"({queries.waiting_chips()}) > 0 and ({queries.free()}) >= ({queries.waiting_chips()})",
+            minutes=15,
+            help="The team's own quota has room for all that waits in its queue, and nothing is admitted. "
+            "`tpuenv why JOB` names the cause: the room is in another pool group than the job asks for, a check such "
+            "as a ProvisioningRequest is not done, or the queue is on hold.",
+        ),
+        Alert(
+            id_="jobset-restarts",
+            title="a job restarts again and again",
+            query=f"({queries.restarts_of_an_hour()}) >= {RESTARTS_AN_HOUR}",
+            minutes=0,
+            help="The JobSet has restarted three times in an hour. `tpuenv logs JOB` shows its last lines, "
+            "`tpuenv why JOB` which host crashed. Where nodes were taken away, the dashboard of TPUs shows "
+            "interruptions.",
+        ),
+        Alert(
+            id_="nat-ports",
+            title="Cloud NAT has no ports left",
+            query=f"(sum(increase({queries.nat('dropped_sent_packets_count', _NO_PORTS)}[5m]))) > 0",
+            minutes=0,
+            help="Connections from nodes to the internet are dropped, because a VM has used all ports that Cloud NAT "
+            "gives it for one destination. Open fewer connections at once, download into the team's bucket first, or "
+            "use mirrors. https://cloud.google.com/nat/docs/troubleshooting",
+        ),
+    )
+
+
+_NO_PORTS = 'reason="OUT_OF_RESOURCES"'

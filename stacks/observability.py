@@ -1,0 +1,85 @@
+"""Dashboards and alerts in Cloud Monitoring, and the collection of Kueue's metrics for them."""
+
+from __future__ import annotations
+
+import json
+
+from cdktf_cdktf_provider_google.monitoring_alert_policy import (
+    MonitoringAlertPolicy,
+    MonitoringAlertPolicyConditions,
+    MonitoringAlertPolicyConditionsConditionPrometheusQueryLanguage,
+    MonitoringAlertPolicyDocumentation,
+)
+from cdktf_cdktf_provider_google.monitoring_dashboard import MonitoringDashboard
+from cdktf_cdktf_provider_google.monitoring_notification_channel import MonitoringNotificationChannel
+from constructs import Construct
+
+from environment import Environment
+from environment.names import KUEUE_NAMESPACE
+from stacks.alerts import Alert, alerts
+from stacks.base import ClusterUser
+from stacks.charts import LocalChart
+from stacks.dashboards import dashboards
+from stacks.queries import collected
+
+# Where the collectors of managed Prometheus run, with the service account `collector`.
+# https://cloud.google.com/kubernetes-engine/docs/tutorials/kueue-cohort
+COLLECTORS, COLLECTORS_OF_AUTOPILOT = "gmp-system", "gke-gmp-system"
+
+INSTALL_LIMIT_SECONDS = 300
+
+
+class Observability(ClusterUser):
+    """Nothing depends on it: jobs run the same without it. GKE collects its own metrics and those of JobSets itself."""
+
+    def __init__(self, scope: Construct, id_: str, *, environment: Environment) -> None:
+        super().__init__(scope, id_, environment=environment)
+        settings = environment.settings
+        LocalChart(
+            self,
+            "metrics",
+            environment=environment,
+            chart="metrics",
+            namespace=KUEUE_NAMESPACE,
+            values={
+                "collectorNamespace": COLLECTORS_OF_AUTOPILOT if settings.autopilot else COLLECTORS,
+                "keep": collected(),
+            },
+            timeout_seconds=INSTALL_LIMIT_SECONDS,
+            depends_on=[],
+        )
+        for name, content in dashboards(environment).items():
+            dashboard = MonitoringDashboard(self, f"dashboard-{name}", dashboard_json=json.dumps(content))
+            self.output(f"dashboard_{name}", dashboard.id, f"The dashboard '{content['displayName']}'")
+        channels = [
+            MonitoringNotificationChannel(
+                self,
+                f"email-{address}",
+                display_name=f"{environment.names.prefix}: {address}",
+                type="email",
+                labels={"email_address": address},
+            ).name
+            for address in settings.alert_emails
+        ]
+        for alert in alerts(environment):
+            self._policy(alert, channels)
+
+    def _policy(self, alert: Alert, channels: list[str]) -> None:
+        condition = MonitoringAlertPolicyConditionsConditionPrometheusQueryLanguage(
+            query=alert.query,
+            duration=f"{alert.minutes * 60}s",
+            evaluation_interval="60s",
+            # A metric exists in a project from its first value on, and the API refuses a query of one that does not.
+            disable_metric_validation=True,
+        )
+        MonitoringAlertPolicy(
+            self,
+            f"alert-{alert.id_}",
+            display_name=f"{self.environment.names.prefix}: {alert.title}",
+            combiner="OR",
+            conditions=[
+                MonitoringAlertPolicyConditions(display_name=alert.title, condition_prometheus_query_language=condition)
+            ],
+            documentation=MonitoringAlertPolicyDocumentation(content=alert.help, mime_type="text/markdown"),
+            notification_channels=channels or None,
+        )
