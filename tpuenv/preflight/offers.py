@@ -72,7 +72,12 @@ def _version_row(environment: Environment, answers: Answers) -> Row:
     new_enough = [offer for offer in offered if _order(offer) >= _order(least)]
     if version and _order(version) >= _order(least):
         return compared(what, need, version, ok=True, fix="")
-    fix = f"set GKE_VERSION={new_enough[-1]}" if new_enough else "set RELEASE_CHANNEL=RAPID"
+    if new_enough:
+        fix = f"set GKE_VERSION={new_enough[-1]}"
+    elif settings.release_channel != "RAPID":
+        fix = "set RELEASE_CHANNEL=RAPID"
+    else:  # it has the newest: what there is
+        fix = f"gcloud container get-server-config --project={settings.project_id} --region={settings.region}"
     have = version or f"{settings.release_channel} has {', '.join(offered) or 'no versions'}"
     return compared(what, need, have, ok=False, fix=fix)
 

@@ -191,6 +191,7 @@ NEWER = "1.34.1-gke.1829001"
         ({"TPU_TYPE": "tpu7x-64"}, versions("1.33.5-gke.1"), "missing", "1.33.5-gke.1", "RELEASE_CHANNEL=RAPID"),
         ({"TPU_TYPE": "tpu7x-64"}, versions(NEWER), "ok", NEWER, ""),
         ({}, {"channels": []}, "missing", "REGULAR has no versions", "RELEASE_CHANNEL=RAPID"),
+        ({"RELEASE_CHANNEL": "RAPID"}, {"channels": []}, "missing", "RAPID has no versions", "get-server-config --pro"),
     ],
 )
 def test_the_version_of_gke_is_one_of_the_channel_and_knows_the_tpus(
