@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def printable(text: str) -> str:
@@ -27,6 +27,11 @@ def limited(lines: Iterable[str], *, most: int = 20) -> str:
     if len(shown) > most:
         shown[most:] = [f"and {len(shown) - most} more"]
     return "\n".join(shown)
+
+
+def listed(names: Sequence[str], *, most: int = 3) -> str:
+    """ "a, b, c", and where more follow "a, b, c and 2 more"."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def counted(number: int, noun: str) -> str:

@@ -7,8 +7,7 @@ from fractions import Fraction
 
 from environment.fleet.model import Fleet, PoolGroup, Team
 from environment.problems import Problem
-
-_NAMED = 3  # teams in one message
+from vocabulary.printable import listed
 
 
 def claims_of(teams: Sequence[Team]) -> list[Fraction]:
@@ -75,11 +74,9 @@ def quota_warnings(fleet: Fleet) -> Iterator[Problem]:
     shared = slices_of_teams(fleet.groups, fleet.teams)
     without = [team.name for team in fleet.teams if not any(shared[pool][team.name] for pool in team.pools)]
     if without:
-        named = ", ".join(without[:_NAMED])
-        rest = f" and {len(without) - _NAMED} more" if len(without) > _NAMED else ""
         yield Problem(
             keys=(fleet.key("teams"),),
-            message=f"by their shares {named}{rest} own no whole slice: their jobs start only on what other teams "
+            message=f"by their shares {listed(without)} own no whole slice: their jobs start only on what other teams "
             "leave idle, and stop when those need it; add slices, or let fewer teams use a group",
         )
 

@@ -43,7 +43,11 @@ _TRANSIENT = if_exception_type(
 
 _LONGEST = 300  # characters of an answer that are shown
 
-LOG_IN = "run `gcloud auth application-default login`, then this again"
+LOG_IN = "gcloud auth application-default login"
+LOG_IN_AGAIN = f"run `{LOG_IN}`, then this again"
+
+# All that a request to Google may raise.
+GOOGLE_ERRORS = (exceptions.GoogleAPIError, GoogleAuthError, requests.exceptions.RequestException)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,9 +116,8 @@ class Clients:
         """Raises Failed for every error of Google's inside. `permission` is what Google checks, `role` has it."""
         try:
             yield
-        except (exceptions.GoogleAPIError, GoogleAuthError, requests.exceptions.RequestException) as error:
-            cause = error.cause if isinstance(error, exceptions.RetryError) and error.cause else error
-            raise Failed(self._explained(cause, what, permission, role)) from error
+        except GOOGLE_ERRORS as error:
+            raise Failed(self._explained(cause_of(error), what, permission, role)) from error
 
     def wait(self, what: str, remaining: Callable[[], Sequence[str]]) -> None:
         """Polls until nothing remains, and prints at times what still does. Raises Failed when it takes too long."""
@@ -139,12 +142,12 @@ class Clients:
                 f"network: no answer within {self.patience.again:.0f} s: {brief(error)}; check the connection and "
                 "HTTPS_PROXY, then run this again"
             )
-        return f"credentials: Google does not accept yours ({brief(error)}); {LOG_IN}"
+        return f"credentials: Google does not accept yours ({brief(error)}); {LOG_IN_AGAIN}"
 
     def _refusal(self, error: exceptions.GoogleAPICallError, what: str, permission: str, role: str) -> str:
         message, reasons = message_of(error), _reasons(error)
         if error.code == 401:
-            return f"credentials: Google does not accept yours ({message}); {LOG_IN}"
+            return f"credentials: Google does not accept yours ({message}); {LOG_IN_AGAIN}"
         if "billing" in message.lower() or any("BILLING" in reason.upper() for reason in reasons):
             return (
                 f"PROJECT_ID: '{self.project_id}' has no open billing account, and the APIs need one; link one at "
@@ -223,7 +226,7 @@ def credentials(project_id: str) -> google.auth.credentials.Credentials:
             scopes=["https://www.googleapis.com/auth/cloud-platform"], quota_project_id=quota_project or project_id
         )
     except (DefaultCredentialsError, RefreshError) as error:
-        raise Failed(f"credentials: none that can be used on this machine ({brief(error)}); {LOG_IN}") from error
+        raise Failed(f"credentials: none that can be used on this machine ({brief(error)}); {LOG_IN_AGAIN}") from error
     if not isinstance(login, Person | FederatedPerson) and isinstance(login, CredentialsWithQuotaProject):
         login = login.with_quota_project(quota_project)  # type: ignore[no-untyped-call]
     return login
@@ -231,6 +234,11 @@ def credentials(project_id: str) -> google.auth.credentials.Credentials:
 
 def _say(line: str) -> None:
     print(line, flush=True)
+
+
+def cause_of(error: Exception) -> Exception:
+    """Of an error after several tries, that of the last one."""
+    return error.cause if isinstance(error, exceptions.RetryError) and error.cause else error
 
 
 def message_of(error: exceptions.GoogleAPICallError) -> str:

@@ -14,7 +14,7 @@ from google.api_core.retry import Retry
 from google.auth.exceptions import GoogleAuthError, TransportError
 
 from tpuenv.failure import Failed
-from tpuenv.google.clients import LOG_IN, Patience
+from tpuenv.google.clients import LOG_IN_AGAIN, Patience
 from tpuenv.kubernetes.errors import ApiError, Unreachable, explained
 from tpuenv.kubernetes.objects import Object
 
@@ -200,7 +200,7 @@ class Cluster:
             raise self._unreachable(error, doing, again=False) from error
         except GoogleAuthError as error:
             raise Failed(
-                f"credentials: Google does not accept yours, to {doing} ({_brief(error)}); {LOG_IN}"
+                f"credentials: Google does not accept yours, to {doing} ({_brief(error)}); {LOG_IN_AGAIN}"
             ) from error
 
     def _unreachable(self, error: BaseException | None, doing: str, *, again: bool) -> Unreachable:

@@ -11,14 +11,13 @@ from typing import Any
 
 import requests
 from google.api_core import exceptions
-from google.auth.exceptions import GoogleAuthError, TransportError
+from google.auth.exceptions import TransportError
 
-from tpuenv.google.clients import Clients, brief, is_switched_off, member, message_of
+from tpuenv.google.clients import GOOGLE_ERRORS, LOG_IN, Clients, brief, cause_of, is_switched_off, member, message_of
 from tpuenv.preflight.question import Answer, Question
 from vocabulary.printable import shortened
 
 _AT_ONCE = 8
-LOG_IN = "gcloud auth application-default login"
 _LONGEST = 200  # characters of a message that are shown
 
 # The person names the project as the one whose quota counts, which takes a permission of its own.
@@ -71,9 +70,8 @@ def ask(clients: Clients, question: Question) -> Answer:
                 return Answer(body=body, fix=_granting(clients, question, question.role) if question.tested else "")
     except (requests.exceptions.JSONDecodeError, TypeError, AttributeError, RecursionError):
         return Answer(code=0, why=f"{question.host} did not answer with a JSON object", fix="run this again")
-    except (exceptions.GoogleAPIError, GoogleAuthError, requests.exceptions.RequestException) as error:
-        cause = error.cause if isinstance(error, exceptions.RetryError) and error.cause else error
-        return _unanswered(clients, question, cause)
+    except GOOGLE_ERRORS as error:
+        return _unanswered(clients, question, cause_of(error))
 
 
 def _page(clients: Clients, question: Question, url: str, token: str) -> dict[str, Any]:
@@ -101,7 +99,7 @@ def _unanswered(clients: Clients, question: Question, error: Exception) -> Answe
             permission, role = "serviceusage.services.use", "roles/serviceusage.serviceUsageConsumer"
         return Answer(code=403, why=f"takes {permission}", fix=_granting(clients, question, role))
     if error.code == 404:
-        return Answer(code=404, exists=False, why="does not exist", fix="run this again")
+        return Answer(code=404, why="does not exist", fix="run this again")
     return Answer(code=error.code or 0, why=f"{error.code or 'error'}: {_message(error)}", fix="run this again")
 
 

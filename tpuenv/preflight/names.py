@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from environment import Environment
 from tpuenv.preflight.question import Answers, Check, Question
 from tpuenv.preflight.row import Row, compared
+from tpuenv.state.versions import state_name
 
 _FREE = "free, or this environment's"
 
@@ -72,8 +73,7 @@ def _buckets(environment: Environment) -> Iterator[tuple[str, str]]:
 
 def is_deployed(environment: Environment, answers: Answers) -> bool:
     """Whether the cluster is there."""
-    answer = answers[cluster(environment)]
-    return answer.exists and not answer.why
+    return not answers[cluster(environment)].why
 
 
 def _bucket_rows(environment: Environment, answers: Answers) -> Iterator[Row]:
@@ -110,7 +110,7 @@ def _rows(environment: Environment, answers: Answers) -> Iterator[Row]:
         elif states.why and states.exists:
             yield states.unknown(what, _FREE)
         else:
-            ours = f"{environment.names.state_prefix}/{stack}/default.tfstate" in stored
+            ours = state_name(environment.names, stack) in stored
             have = "deployed by this environment" if ours else "there, and not in this environment's state"
             fix = "choose another RESOURCE_PREFIX; if it was yours: tpuenv recover"
             yield compared(what, _FREE, have, ok=ours, fix=fix)

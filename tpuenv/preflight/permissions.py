@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from environment import Environment
 from tpuenv.preflight.question import Answers, Check, Question
 from tpuenv.preflight.row import Row, compared
-from vocabulary.printable import counted
+from vocabulary.printable import counted, listed
 from vocabulary.resource_types import DATA, all_types, facts_of
 
 # By the beginning of a permission, the longest first: the role of Google's that has all of them that are used here.
@@ -41,8 +41,6 @@ BOOTSTRAP = (
     *(f"storage.buckets.{verb}" for verb in ("create", "get", "list", "update")),
 )
 
-_SHOWN = 3  # missing permissions in a row
-
 
 def _types(environment: Environment) -> Iterator[str]:
     """The resource types of Google's that some stack of the environment has."""
@@ -75,7 +73,7 @@ def needed(environment: Environment) -> Mapping[str, tuple[str, ...]]:
     return _by_role(permissions)
 
 
-def of_bootstrap(_: Environment) -> Mapping[str, tuple[str, ...]]:
+def of_bootstrap() -> Mapping[str, tuple[str, ...]]:
     """As `needed`, of `tpuenv bootstrap`."""
     return _by_role(set(BOOTSTRAP))
 
@@ -108,8 +106,7 @@ def rows_of(by_role: Mapping[str, tuple[str, ...]], environment: Environment, an
             continue
         # Google leaves the key out where the caller has none.
         lacking = sorted(set(permissions) - {str(name) for name in answer.body.get("permissions", [])})
-        more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
-        have = f"without {', '.join(lacking[:_SHOWN])}{more}" if lacking else "all"
+        have = f"without {listed(lacking)}" if lacking else "all"
         yield compared(what, need, have, ok=not lacking, fix=answer.fix)
 
 

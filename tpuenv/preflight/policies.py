@@ -14,8 +14,7 @@ from environment import Environment
 from environment.services import SERVICES, TPU_VM_SERVICES
 from tpuenv.preflight.question import Answers, Check, Question
 from tpuenv.preflight.row import Row, compared, unknown
-
-_SHOWN = 3  # values of a policy in a row
+from vocabulary.printable import listed
 
 # Booleans: what they would refuse.
 _SHIELDED = "compute.requireShieldedVm"
@@ -100,7 +99,7 @@ def _row(environment: Environment, constraint: str, need: str, rules: Sequence[M
         return compared(constraint, need, "denies all", ok=False, fix=fix)
     if constraint == _MEMBERS:
         # Its values are ids of organisations, which say nothing of the members' addresses.
-        return unknown(constraint, need, f"allows only {_some(allowed)}", show) if allowed else _open(constraint, need)
+        return unknown(constraint, need, f"allows only {listed(allowed)}", show) if allowed else _open(constraint, need)
     refused, doubtful = [], []
     for value in _LISTS[constraint](environment):
         if _contains(denied, value) or (allowed and _contains(allowed, value) is False):
@@ -108,10 +107,10 @@ def _row(environment: Environment, constraint: str, need: str, rules: Sequence[M
         elif (allowed and not _contains(allowed, value)) or _contains(denied, value) is None:
             doubtful.append(value)
     if refused:
-        return compared(constraint, need, f"refuses {_some(refused)}", ok=False, fix=fix)
+        return compared(constraint, need, f"refuses {listed(refused)}", ok=False, fix=fix)
     if doubtful:
-        groups = _some([value for value in (*allowed, *denied) if ":" in value])
-        return unknown(constraint, need, f"whether {groups} has {_some(doubtful)} is not known here", show)
+        groups = listed([value for value in (*allowed, *denied) if ":" in value])
+        return unknown(constraint, need, f"whether {groups} has {listed(doubtful)} is not known here", show)
     return _open(constraint, need)
 
 
@@ -135,11 +134,6 @@ def _contains(values: Sequence[str], value: str) -> bool | None:
         return True
     # "under:" is also a folder or an organisation, and "in:" any other group.
     return None if any(item.startswith(("in:", "under:")) for item in values) else False
-
-
-def _some(values: Sequence[str]) -> str:
-    more = f" and {len(values) - _SHOWN} more" if len(values) > _SHOWN else ""
-    return ", ".join(values[:_SHOWN]) + more
 
 
 def _questions(environment: Environment) -> Iterator[Question]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from environment import Environment
 from environment.services import SERVICES
 from tpuenv.preflight.question import Answers, Check, Question
-from tpuenv.preflight.row import Row, compared, unknown
+from tpuenv.preflight.row import Row, compared
 
 _LOGIN, _PROJECT, _BILLING, _APIS = "login", "project", "billing account", "APIs"
 
@@ -77,10 +77,8 @@ def login_and_project(environment: Environment, answers: Answers) -> Iterator[Ro
 
 def billing(environment: Environment, answers: Answers) -> Iterator[Row]:
     answer, need, id_ = answers[billing_question(environment)], "one that is open", environment.settings.project_id
-    if answer.why or not answer.exists:
-        # The API is off in a new project, and enabling it may need the account that it would show.
-        fix = answer.fix or f"https://console.cloud.google.com/billing/linkedaccount?project={id_}"
-        yield unknown(_BILLING, need, answer.why or "Google knows no such project", fix)
+    if answer.why:
+        yield answer.unknown(_BILLING, need)
         return
     account = str(answer.body.get("billingAccountName") or "").rpartition("/")[2]
     enabled = answer.body["billingEnabled"] is True

@@ -30,15 +30,19 @@ class Answer:
     """`body` is the JSON of a success, with the command that grants what is tested in `fix`.
 
     Without success `code` is the HTTP status, 0 where nothing came back, `why` says what is wrong and `fix` what to do;
-    `switched_off`: the API is. Of something that does not exist `exists` is False.
+    `switched_off`: the API is.
     """
 
     body: Mapping[str, Any] = field(default_factory=dict)
-    exists: bool = True
     code: int = 200
     switched_off: bool = False
     why: str = ""
     fix: str = ""
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is what was asked for, as far as Google says."""
+        return self.code != 404
 
     def unknown(self, what: str, need: str) -> Row:
         """The row about what this answer does not say."""

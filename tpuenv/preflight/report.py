@@ -80,7 +80,7 @@ def require_for_bootstrap(environment: Environment, clients: Clients) -> None:
     What Google does not answer at once, for its APIs are off, is no obstacle.
     """
     clients = replace(clients, patience=replace(clients.patience, again=clients.patience.poll), say=lambda _: None)
-    needed = permissions.of_bootstrap(environment)
+    needed = permissions.of_bootstrap()
     billing = project.billing_question(environment)
     questions = [billing, *(permissions.question(environment, *group) for group in needed.items())]
     answers = ask_all(clients, questions, progress=lambda _done, _all: None)

@@ -17,7 +17,7 @@ from tpuenv.jobs.job import Job
 from tpuenv.jobs.parts import parts_of
 from tpuenv.kubernetes.objects import Object, condition_of, is_true, name_of, status_of
 from vocabulary.keys import LOCAL_QUEUE, QUEUE_LABEL, TPU
-from vocabulary.printable import counted
+from vocabulary.printable import counted, listed
 
 _MOST_JOBS = 5
 
@@ -294,8 +294,7 @@ def _quota(snapshot: Snapshot) -> Iterator[Cause]:
 
 def _names(jobs: list[Job], *, slices: bool = True) -> str:
     names = [f"{job.name} ({counted(job.slices, 'slice')})" if slices and job.slices else job.name for job in jobs]
-    more = [f"{len(names) - _MOST_JOBS} more"] if len(names) > _MOST_JOBS else []
-    return ", ".join(map(shown, [*names[:_MOST_JOBS], *more]))
+    return listed(list(map(shown, names)), most=_MOST_JOBS)
 
 
 def _possible_flavors(snapshot: Snapshot) -> set[str] | None:
