@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import Enum
 
 from tpuenv.jobs import ray
-from tpuenv.jobs.parts import parts_of
+from tpuenv.jobs.parts import Part, parts_of
 from tpuenv.jobs.pod import HEAD, SUBMITTER, Pod
 from tpuenv.kubernetes.objects import Object, condition_of, is_true, status_of
 from vocabulary.keys import POOL_GROUP_LABEL, TPU
@@ -74,20 +74,24 @@ class Job:
         return {"RayJob": SUBMITTER, "RayCluster": HEAD}.get(self.kind, "")
 
     @property
+    def parts(self) -> list[Part]:
+        """The kinds of pods that it asks for."""
+        return parts_of(self.kind, self.body, self.workload)
+
+    @property
     def hosts(self) -> int:
         """How many pods with chips it has when it runs; all its pods if none has chips."""
-        parts = parts_of(self.kind, self.body, self.workload)
-        with_chips = [part for part in parts if part.has_chips]
-        return sum(part.replicas * part.size for part in with_chips or parts)
+        with_chips = [part for part in self.parts if part.has_chips]
+        return sum(part.replicas * part.size for part in with_chips or self.parts)
 
     @property
     def slices(self) -> int:
-        return sum(part.replicas for part in parts_of(self.kind, self.body, self.workload) if part.has_chips)
+        return sum(part.replicas for part in self.parts if part.has_chips)
 
     @property
     def group(self) -> str:
         """The pool group that it runs on, or asks for; "" if neither says it."""
-        for part in parts_of(self.kind, self.body, self.workload):
+        for part in self.parts:
             if part.has_chips and (group := part.selector.get(POOL_GROUP_LABEL)):
                 return str(group)
         flavors = (item.get("flavors") or {} for item in self.assignments)

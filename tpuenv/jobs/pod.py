@@ -46,16 +46,12 @@ class Pod:
     @property
     def part(self) -> str:
         """The name of the replicated job of a JobSet, or of the worker group of a RayCluster."""
-        if self._label(RAY_NODE_TYPE_LABEL) == HEAD:
-            return HEAD
-        if self._label(RAY_ORIGIN_LABEL):
-            return SUBMITTER
-        return self._label(REPLICATED_JOB_LABEL) or self._label(RAY_GROUP_LABEL)
+        return self._beside or self._label(REPLICATED_JOB_LABEL) or self._label(RAY_GROUP_LABEL)
 
     @property
     def is_beside(self) -> bool:
         """Whether it is the head or the submitter of a RayJob or RayCluster, and no host."""
-        return self._label(RAY_NODE_TYPE_LABEL) == HEAD or bool(self._label(RAY_ORIGIN_LABEL))
+        return bool(self._beside)
 
     @property
     def slice(self) -> int:
@@ -115,6 +111,13 @@ class Pod:
             return f"pod {self.host}"
         part = "" if self.has_chips or not self.part else f"part {self.part}, "
         return f"{part}slice {self.slice}, host {self.host}"
+
+    @property
+    def _beside(self) -> str:
+        """The part that a label of KubeRay's says; other parts may have the same names."""
+        if self._label(RAY_NODE_TYPE_LABEL) == HEAD:
+            return HEAD
+        return SUBMITTER if self._label(RAY_ORIGIN_LABEL) else ""
 
     @property
     def _status(self) -> Object:

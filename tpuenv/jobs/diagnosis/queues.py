@@ -14,7 +14,6 @@ from admission import NotAWorkload, Reason, Verdict, explain
 from tpuenv.jobs.diagnosis.cause import Cause, Pattern, condition_words, event_words, shown
 from tpuenv.jobs.diagnosis.snapshot import Snapshot
 from tpuenv.jobs.job import Job
-from tpuenv.jobs.parts import parts_of
 from tpuenv.kubernetes.objects import Object, condition_of, is_true, name_of, status_of
 from vocabulary.keys import LOCAL_QUEUE, QUEUE_LABEL, TPU
 from vocabulary.printable import counted, listed
@@ -304,7 +303,7 @@ def _possible_flavors(snapshot: Snapshot) -> set[str] | None:
     job, flavors = snapshot.job, snapshot.of_kind("ResourceFlavor")
     if job.group:
         return {job.group}
-    selectors = [part.selector for part in parts_of(job.kind, job.body, job.workload) if part.has_chips]
+    selectors = [part.selector for part in job.parts if part.has_chips]
     possible = {
         name_of(flavor)
         for flavor in flavors
