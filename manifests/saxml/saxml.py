@@ -62,8 +62,6 @@ class Server:
                 text = answer.read()
         except urllib.error.HTTPError as error:
             raise Refused(f"{url} answers {error.code}: {_said(error)}") from None
-        except TimeoutError:
-            raise NotDone(f"{url} gives no answer within {seconds:g} s") from None
         except (OSError, http.client.HTTPException, UnicodeError) as error:  # the last of a host that cannot be one
             reason = getattr(error, "reason", error)
             if isinstance(reason, TimeoutError):

@@ -39,8 +39,8 @@ from tests.workloads.hosts import (
 )
 from vocabulary.keys import TPU
 
-_STARTED = "Ray runtime started"
-_START_SECONDS = 600  # within which all nodes start also on a busy machine
+STARTED = "Ray runtime started"
+START_SECONDS = 600  # within which all nodes start also on a busy machine
 
 # Ray's limit for an answer of a node is for machines that do nothing else, it takes a machine's memory for its own, and
 # it leaves out lines of one host that are like those of another.
@@ -88,6 +88,7 @@ class RayJob:
 def ray_job_of(run: Run, python: Path = PYTHON) -> RayJob:
     """The RayJob in the rendered manifest of a run of a recipe: one group of workers, a replica for each slice."""
     assert run.group is not None
+    tpus = run.group.slice
     (job,) = (document for text in rendered(run).values() for document in yaml.safe_load_all(text))
     cluster = job["spec"]["rayClusterSpec"]
     (group,) = cluster["workerGroupSpecs"]
@@ -107,9 +108,9 @@ def ray_job_of(run: Run, python: Path = PYTHON) -> RayJob:
             environment={variable["name"]: variable["value"] for variable in container.get("env", [])},
             slices=slices,
             hosts=hosts,
-            devices=chips * devices_per_chip(run.group.slice) if run.group else 0,
-            tpu_type=run.group.slice.tpu_type if run.group else "",
-            topology=run.group.slice.topology if run.group else "",
+            devices=chips * devices_per_chip(tpus),
+            tpu_type=tpus.tpu_type,
+            topology=tpus.topology,
         )
 
     return RayJob(
@@ -213,13 +214,13 @@ class RayCluster:
         """Until it is in the cluster. One that ends before is started again, as its pod would be: Ray gives a node 30
         seconds, whatever the machine, and for this reason they start one after the other.
         """
-        limit = time.monotonic() + _START_SECONDS
+        limit = time.monotonic() + START_SECONDS
         log = self._folder / f"{name}.log"
-        while name not in self._nodes or _STARTED not in log.read_text(errors="replace"):
+        while name not in self._nodes or STARTED not in log.read_text(errors="replace"):
             if ended := [node for node, process in self._nodes.items() if node != name and process.poll() is not None]:
                 raise HostsFailed(f"{' and '.join(ended)} ended before {name} had started\n{self._logs()}")
             if time.monotonic() > limit:
-                raise HostsFailed(f"after {_START_SECONDS} s {name} has not started\n{self._logs()}")
+                raise HostsFailed(f"after {START_SECONDS} s {name} has not started\n{self._logs()}")
             if name in self._nodes and self._nodes[name].poll() is None:
                 time.sleep(0.1)
                 continue

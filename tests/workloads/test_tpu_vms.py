@@ -16,13 +16,11 @@ import pytest
 
 from tests.tpu_vm_host import Host, host
 from tests.workloads.hosts import free_port
-from tests.workloads.ray_cluster import kill_all, ray_command, ray_python
+from tests.workloads.ray_cluster import START_SECONDS, STARTED, kill_all, ray_command, ray_python
 
 pytestmark = pytest.mark.workloads("tpu-vms")
 
 ADDRESSES = ["127.0.0.2", "127.0.0.3"]
-JOINED = "Ray runtime started"
-SECONDS = 600  # within which a host joins also on a busy machine
 
 PROGRAM = """
 import ray, sys
@@ -80,11 +78,11 @@ class Slice:
 
     def joined(self, number: int) -> int:
         """How often the host has joined."""
-        return self.log(number).read_text(errors="replace").count(JOINED)
+        return self.log(number).read_text(errors="replace").count(STARTED)
 
     def wait(self, number: int, times: int) -> None:
         """Until the host has joined so often."""
-        limit = time.monotonic() + SECONDS
+        limit = time.monotonic() + START_SECONDS
         while self.joined(number) < times:
             assert time.monotonic() < limit, self.log(number).read_text(errors="replace")[-3000:]
             for other in [other for other, process in self._running.items() if process.poll() is not None]:
@@ -96,7 +94,7 @@ class Slice:
         head = f"{ADDRESSES[0]}:{self.port}"
         command = [str(ray_python()), "-c", PROGRAM, head]
         return subprocess.run(
-            command, env=self._environment[0], capture_output=True, text=True, check=True, timeout=SECONDS
+            command, env=self._environment[0], capture_output=True, text=True, check=True, timeout=START_SECONDS
         ).stdout.strip()
 
 
