@@ -15,11 +15,11 @@ from vocabulary.printable import quoted
 from vocabulary.yaml_text import Value, shown
 
 # Flex-start is what the Cloud TPU API has for its alpha commands alone.
-CAPACITY = {
+_MODES = {
     mode.value: mode
     for mode in (CapacityMode.ON_DEMAND, CapacityMode.SPOT, CapacityMode.RESERVATION, CapacityMode.QUEUED)
 }
-_capacity = fleet_values.one_of("capacity mode of TPU VMs", CAPACITY)
+_capacity = fleet_values.one_of("capacity mode of TPU VMs", _MODES)
 
 
 def _runtime(text: str) -> str:
@@ -40,7 +40,7 @@ def tpu_vm(reader: Reader, name: str, value: Value, teams: tuple[str, ...], zone
     keys: dict[str, Parse] = {
         "type": tpu_vm_slice,
         "team": fleet_values.one_of("team of teams", teams),
-        "capacity": lambda text: CAPACITY[_capacity(text)],
+        "capacity": lambda text: _MODES[_capacity(text)],
         "zone": values.zone,
         "runtime": _runtime,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tpuenv.kubernetes.objects import Object
+from tpuenv.kubernetes.objects import Object, condition_of, status_of
 from vocabulary.keys import (
     COMPLETION_INDEX_LABEL,
     JOB_INDEX_LABEL,
@@ -65,7 +65,7 @@ class Pod:
 
     @property
     def phase(self) -> str:
-        return str(self._status.get("phase") or "Pending")
+        return str(status_of(self.body).get("phase") or "Pending")
 
     @property
     def ready(self) -> bool:
@@ -85,7 +85,7 @@ class Pod:
     def containers(self) -> list[tuple[Object, Object]]:
         """The status of each container, and its state: {"waiting": {"reason": ...}}."""
         keys = ("initContainerStatuses", "containerStatuses")
-        return [(item, item.get("state") or {}) for key in keys for item in self._status.get(key) or []]
+        return [(item, item.get("state") or {}) for key in keys for item in status_of(self.body).get(key) or []]
 
     @property
     def container(self) -> str:
@@ -97,10 +97,10 @@ class Pod:
     @property
     def unschedulable(self) -> str:
         """Why no node takes it, in the scheduler's words; "" if one has."""
-        for condition in self._status.get("conditions") or []:
-            if (condition.get("type"), condition.get("status")) == ("PodScheduled", "False"):
-                return str(condition.get("message") or condition.get("reason") or "no node takes it")
-        return ""
+        condition = condition_of(self.body, "PodScheduled")
+        if condition.get("status") != "False":
+            return ""
+        return str(condition.get("message") or condition.get("reason") or "no node takes it")
 
     @property
     def place(self) -> str:
@@ -118,10 +118,6 @@ class Pod:
         if self._label(RAY_NODE_TYPE_LABEL) == HEAD:
             return HEAD
         return SUBMITTER if self._label(RAY_ORIGIN_LABEL) else ""
-
-    @property
-    def _status(self) -> Object:
-        return self.body.get("status") or {}
 
     def _variable(self, name: str) -> str:
         """The value of an environment variable that a container has; "" where none has it."""
