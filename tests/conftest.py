@@ -57,13 +57,15 @@ _LONGEST = {
 }
 
 
-# What is imported and collected stays to the end: searching it for garbage takes a quarter of the collection's time.
-gc.disable()
-
-
-def pytest_collection_finish() -> None:
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[object]:
+    """What is imported and collected stays to the end: searching it for garbage takes a quarter of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -112,8 +114,7 @@ def pytest_timeout_set_timer(item: pytest.Item) -> Iterator[None]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """A finalizer that runs while a test parses too many nested brackets would exceed the recursion limit as well."""
-    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    if not any(isinstance(value, str | bytes) and value[:2000] in ("[" * 2000, b"[" * 2000) for value in values):
+    if not item.get_closest_marker("nested_too_deeply"):
         return (yield)
     gc.collect()
     gc.disable()

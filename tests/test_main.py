@@ -181,6 +181,7 @@ def test_what_main_refuses_is_a_wrong_argument_of_the_command(tmp_path: Path, mo
     assert str(refused.value) == f"--output: '{tmp_path / 'file'}' is a file; name a folder"
 
 
+@pytest.mark.nested_too_deeply
 @pytest.mark.parametrize("text", ["{", "[]", '{"permissions": 1}', '{"nosuch": 1}', "[" * 100_000, "\udcff"])
 def test_a_damaged_file_of_a_resource_type_is_one_line(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

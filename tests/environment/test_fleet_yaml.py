@@ -20,6 +20,7 @@ def test_yaml_may_be_written_in_any_of_its_ways() -> None:
     assert other == plain
 
 
+@pytest.mark.nested_too_deeply
 @pytest.mark.parametrize(
     ("text", "problems"),
     [

@@ -173,6 +173,7 @@ def test_a_manifest_without_a_namespace_is_the_only_team_s(file: Path, capsys: p
     assert "Job tpu-training/train" in capsys.readouterr().out
 
 
+@pytest.mark.nested_too_deeply
 @pytest.mark.parametrize(
     ("content", "words"),
     [

@@ -224,6 +224,7 @@ def test_what_is_no_id_of_a_build_is_not_asked_for(
     assert "It is not known" not in said
 
 
+@pytest.mark.nested_too_deeply
 @pytest.mark.parametrize("answer", ["[]", '"WORKING"', "null", "{}", "no JSON", "[" * 100_000])
 @pytest.mark.parametrize("status", [200, 403, 500])
 def test_an_answer_that_nobody_understands_is_nothing_to_go_by(
@@ -240,6 +241,7 @@ def test_an_answer_that_nobody_understands_is_nothing_to_go_by(
     assert "It is not known whether build b-1 still runs: " in capsys.readouterr().out
 
 
+@pytest.mark.nested_too_deeply
 @pytest.mark.parametrize(
     "body", [b"[" * 100_000, b'"x"', b"", b'{"Who": "\\ud800\\u001b[31m", "Created": "2999-01-01T00:00:00Z"}']
 )

@@ -84,6 +84,7 @@ def test_another_kind_of_reference_is_an_error_of_the_caller(cloud: Cloud, refer
         asked(reference)
 
 
+@pytest.mark.nested_too_deeply
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[" * 100_000, b"null", b"[]", b"{}", b'{"version": 1}', b'{"version": "a/b"}']
 )

@@ -58,6 +58,7 @@ def test_an_answer_is_kept_and_what_the_compiler_does_is_shown(fitting: Compiler
     assert (shown, times_compiled(fitting)) == (["compiling"], 1)
 
 
+@pytest.mark.nested_too_deeply
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"question": 1, "answer": 2}', "\0" * 100, "[" * 100_000])
 def test_a_damaged_answer_is_compiled_again(fitting: Compiler, damage: str) -> None:
     ask(fitting)

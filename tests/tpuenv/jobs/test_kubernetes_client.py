@@ -135,6 +135,7 @@ def test_each_field_that_is_wrong_is_named(ground: Ground, cluster: Cluster) -> 
     ]
 
 
+@pytest.mark.nested_too_deeply
 @pytest.mark.parametrize("body", [b"<html>\x1b[2J", b'{"error": []}', b"[" * 100_000, b'{"details": 3}', b"\xff"])
 def test_an_answer_in_no_form_that_is_known_is_printed_safely(ground: Ground, cluster: Cluster, body: bytes) -> None:
     ground.before.append(lambda _: Response(status=418, body=body))
