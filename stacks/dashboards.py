@@ -24,6 +24,7 @@ class Chart:
     title: str
     queries: dict[str, str]
     axis: str  # what the numbers are, with their unit
+    unit: str = ""  # for numbers that are shown as GiB or minutes: "By", "s" and others of Cloud Monitoring's units
     stacked: bool = False
 
     def widget(self) -> dict[str, Any]:
@@ -31,7 +32,10 @@ class Chart:
             {
                 "plotType": "STACKED_AREA" if self.stacked else "LINE",
                 "targetAxis": "Y1",
-                "timeSeriesQuery": {"prometheusQuery": _labelled(query, word) if word else query},
+                "timeSeriesQuery": {
+                    "prometheusQuery": _labelled(query, word) if word else query,
+                    **({"unitOverride": self.unit} if self.unit else {}),
+                },
             }
             for word, query in self.queries.items()
         ]
@@ -84,7 +88,7 @@ def _tpus(queries: Queries) -> list[list[Tile]]:
     return [
         [
             Number(title="Duty cycle of all chips, %", query=f"avg({duty})"),
-            Number(title="TensorCore utilization of all chips, %", query=f"avg({tensorcore})"),
+            Number(title="TensorCores of all chips, %", query=f"avg({tensorcore})"),
             Number(title="Chips that report", query=f"count({duty})"),
             Number(
                 title="Slices that lack a host",
@@ -104,6 +108,7 @@ def _tpus(queries: Queries) -> list[list[Tile]]:
                 title="HBM by slice",
                 queries={"used": queries.memory_used(), "total": queries.memory_total()},
                 axis="bytes",
+                unit="By",
             ),
             Chart(title="HBM bandwidth by slice", queries={"": queries.by_slice(queries.memory_bandwidth())}, axis="%"),
         ],
@@ -112,6 +117,7 @@ def _tpus(queries: Queries) -> list[list[Tile]]:
                 title="Host network by slice",
                 queries={"sent": queries.network("sent"), "received": queries.network("received")},
                 axis="bytes a second",
+                unit="By/s",
             ),
             Chart(
                 title="Between slices: 99th percentile of a transfer, by team",
@@ -120,6 +126,7 @@ def _tpus(queries: Queries) -> list[list[Tile]]:
                     "collective": queries.between_slices("collective_end_to_end"),
                 },
                 axis="microseconds",
+                unit="us",
             ),
         ],
         [
@@ -155,20 +162,22 @@ def _queues(queries: Queries) -> list[list[Tile]]:
         ],
         [
             Chart(
-                title="Seconds in the queue, by team",
+                title="Time in the queue, by team",
                 queries={
                     "half of the jobs": queries.waiting(wait, "0.5"),
                     "95 of 100": queries.waiting(wait, "0.95"),
                 },
                 axis="seconds",
+                unit="s",
             ),
             Chart(
-                title="Seconds from admitted until all pods are ready, by team",
+                title="From admitted until all pods are ready, by team",
                 queries={
                     "half of the jobs": queries.waiting(ready, "0.5"),
                     "95 of 100": queries.waiting(ready, "0.95"),
                 },
                 axis="seconds",
+                unit="s",
             ),
         ],
         [
@@ -205,11 +214,16 @@ def _queues(queries: Queries) -> list[list[Tile]]:
                 axis="share of the time",
             ),
             Chart(
-                title="Goodput that runs report of themselves",
+                title="Goodput that runs report",
                 queries={"": queries.measured_goodput()},
                 axis="share of the time",
             ),
-            Chart(title="Lost time that runs report of themselves", queries={"": queries.badput()}, axis="seconds"),
+            Chart(
+                title="Lost time that runs report",
+                queries={"": queries.badput()},
+                axis="seconds",
+                unit="s",
+            ),
         ],
         [
             *([Chart(title="Cost of chips in use, by team", queries={"": cost}, axis="USD an hour")] if cost else []),
@@ -223,8 +237,8 @@ def _cost_text(queries: Queries) -> str:
     lines = []
     if known:
         each = ", ".join(f"{group} {price}" for group, price in known.items())
-        where = "; ".join(f"{source.as_of}, {source.source}" for source in prices.used)
-        lines.append(f"Chips that jobs have, times the list price of a chip and hour in USD: {each} ({where}).")
+        where = ", ".join(f"[{source.as_of}]({source.source})" for source in prices.used)
+        lines.append(f"Chips that jobs have, times the list price of a chip and hour in USD: {each} (of {where}).")
     if unknown:
         lines.append(f"**Not in it**, because no list price is known: {', '.join(unknown)}.")
     lines.append(

@@ -143,9 +143,12 @@ class Queries:
         return f"sum by (cluster_queue) (clamp_min({used} - {quota}, 0))"
 
     def free(self) -> str:
-        """Chips of a team's own quota that nobody of the team uses, in all pool groups."""
+        """Chips of a team's own quota that nobody of the team uses, in the pool group with the fewest.
+
+        Kueue does not say for which pool group a job waits: so many chips there are in any.
+        """
         used, quota = self.used("cluster_queue", "flavor"), self.quota("cluster_queue", "flavor")
-        return f"sum by (cluster_queue) (clamp_min({quota} - {used}, 0))"
+        return f"min by (cluster_queue) ({quota} - {used})"
 
     def _chips(self, metric: str, *by: str, of: str = "") -> str:
         flavor = f',flavor="{of}"' if of else ""

@@ -12,7 +12,7 @@ _READ_AS: dict[str, list[tuple[float, str]]] = {
     "By": [(2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B")],
     "By/s": [(2**40, "TiB/s"), (2**30, "GiB/s"), (2**20, "MiB/s"), (2**10, "KiB/s"), (1, "B/s")],
     "s": [(86400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds")],
-    "10^2.%": [(0.01, "%")],
+    "us": [(1e6, "s"), (1e3, "ms"), (1, "µs")],
 }
 
 
@@ -39,7 +39,8 @@ def axis_for(values: Sequence[float], unit: str) -> Axis:
     """From zero, or from below for what is below it, in three to six steps."""
     low, high = min([0.0, *values]), max([0.0, *values]) or 1.0
     factor, name = next(
-        ((factor, name) for factor, name in _READ_AS.get(unit, []) if high >= factor), (1.0, "" if unit == "1" else unit)
+        ((factor, name) for factor, name in _READ_AS.get(unit, []) if high >= factor),
+        (1.0, "" if unit == "1" else unit),
     )
     rough = (high - low) / factor / 4
     power = 10 ** math.floor(math.log10(rough))

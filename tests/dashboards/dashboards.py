@@ -48,14 +48,12 @@ class Dashboard:
 
 
 def dashboards(stack: Mapping[str, Any]) -> dict[str, Dashboard]:
-    """By the logical id of their resource."""
-    return {
-        id_: dashboard(json.loads(resource["dashboard_json"]))
-        for id_, resource in stack["resource"]["google_monitoring_dashboard"].items()
-    }
+    """By their titles."""
+    resources = stack["resource"]["google_monitoring_dashboard"].values()
+    return {made.title: made for made in (_dashboard(json.loads(resource["dashboard_json"])) for resource in resources)}
 
 
-def dashboard(described: Mapping[str, Any]) -> Dashboard:
+def _dashboard(described: Mapping[str, Any]) -> Dashboard:
     layout = described["mosaicLayout"]
     return Dashboard(
         title=described["displayName"], columns=layout["columns"], tiles=tuple(_tile(tile) for tile in layout["tiles"])

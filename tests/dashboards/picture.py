@@ -173,7 +173,9 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
 
 def _legend(lines: Sequence[_Line], width: float) -> tuple[str, int]:
     """The names with their colours and the words with their dashes, in rows, and the height of these."""
-    entries = dict.fromkeys((line.name, f'<rect y="-8" width="9" height="9" rx="2" class="f{line.color}"/>') for line in lines)
+    entries = dict.fromkeys(
+        (line.name, f'<rect y="-8" width="9" height="9" rx="2" class="f{line.color}"/>') for line in lines
+    )
     if any(line.word for line in lines):
         entries |= dict.fromkeys((line.word, f'<path d="M-3 -4h14" class="l k d{line.dash}"/>') for line in lines)
     parts, x, y = [], 14.0, 8

@@ -22,7 +22,7 @@ from tests.dashboards.series_notation import values_of
 
 VERSION = "v0.316.0"  # of the Go module: Prometheus 3.16
 _PROGRAMS = ROOT / ".venv" / f"prometheus-{VERSION}"
-# What a server needs to find its targets, which no test has: half of the build.
+# Without the clients of clouds that a server finds its targets with: the tests have no targets.
 _TAGS = "remove_all_sd"
 _INTERVAL = 60  # seconds between two samples
 
@@ -104,7 +104,7 @@ def range_query(address: str, query: str, *, end: int, step: int) -> list[tuple[
 
 
 def _open_metrics(series: Mapping[str, str]) -> Iterator[str]:
-    """A metric of each name, which OpenMetrics wants together, without a type: `_total` and `_bucket` need none then."""
+    """The samples of each name together, without a type: with one, `_total` and `_bucket` would have to fit to it."""
     for name in sorted(series, key=lambda name: (name.partition("{")[0], name)):
         for index, value in enumerate(values_of(series[name])):
             if value is not None:

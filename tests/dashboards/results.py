@@ -90,7 +90,7 @@ def samples() -> dict[str, str]:
 
 
 def drawn() -> dict[str, Dashboard]:
-    """The dashboards of the stack, by the logical id of their resource."""
+    """The dashboards of the stack, by their titles."""
     return dashboards(_stack())
 
 
