@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from environment.fleet.values import meant
 
-LONGEST_VALUE = 1000  # characters
+LONGEST_VALUE = 10_000  # characters: the names of the buckets of 150 teams
 
 _NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?"
 

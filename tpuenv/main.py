@@ -34,6 +34,7 @@ _COMMANDS = (
     "fleet",
     "cost",
     "preflight",
+    "verify",
     "bootstrap",
     "plan",
     "apply",

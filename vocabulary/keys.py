@@ -34,6 +34,9 @@ RAY_ORIGIN_KIND_LABEL = "ray.io/originated-from-crd"
 RAY_ADDON_REPLICA_LABEL = "replicaIndex"  # slice-0: the group and the slice
 TPU_HOST_VARIABLE = "TPU_WORKER_ID"
 
+# On nodes that run no program, KWOK's and a rehearsal's: https://kwok.sigs.k8s.io/docs/user/kwok-manage-nodes-and-pods/
+SIMULATED_NODE_ANNOTATION = "kwok.x-k8s.io/node"
+
 # GKE: https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
 TPU = "google.com/tpu"  # the resource, and the key of the taint that GKE puts on every TPU node
 ACCELERATOR_LABEL = "cloud.google.com/gke-tpu-accelerator"  # on every TPU node

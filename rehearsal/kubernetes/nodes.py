@@ -9,7 +9,7 @@ from typing import Any
 from rehearsal.cloud import Cloud
 from rehearsal.google.tpu import SHAPES, Shape, topology_of
 from rehearsal.terraform.values import block_at, value_at
-from vocabulary.keys import ACCELERATOR_LABEL, POOL_LABEL, TOPOLOGY_LABEL, TPU, ZONE_LABEL
+from vocabulary.keys import ACCELERATOR_LABEL, POOL_LABEL, SIMULATED_NODE_ANNOTATION, TOPOLOGY_LABEL, TPU, ZONE_LABEL
 
 POOL = "google_container_node_pool"
 
@@ -41,7 +41,11 @@ def node_objects(cloud: Cloud, cluster: str) -> list[dict[str, Any]]:
         {
             "apiVersion": "v1",
             "kind": "Node",
-            "metadata": {"name": node_name(cluster, pool.pool, number), "labels": {**pool.labels}},
+            "metadata": {
+                "name": node_name(cluster, pool.pool, number),
+                "labels": {**pool.labels},
+                "annotations": {SIMULATED_NODE_ANNOTATION: "fake"},
+            },
             "spec": {"taints": [{"key": key, "effect": "NoSchedule"} for key in pool.taints]},
             "status": {
                 "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],

@@ -32,7 +32,7 @@ def deploy(*, stacks: tuple[str, ...], auto_approve: bool, cdktf_options: list[s
     """Runs `cdktf deploy` on all stacks, or on those that are named, and nothing else: the plan, the question and the
     output are cdktf's own. When Terraform stops with an error that has a known cause - a missing API or bucket, a held
     lock, no login, a protected resource - it says in the end what to do. `tpuenv preflight` says before the first
-    deploy what the project lacks for it.
+    deploy what the project lacks for it, and `tpuenv verify` after it whether all works.
     """
     # Refuses wrong settings in one line each; cdktf would wrap them in its own error.
     environment = project.load_for_google()

@@ -16,17 +16,25 @@ from tpuenv.google.clients import Clients, connect_without_quota_project
 from tpuenv.kubernetes.client import Cluster
 
 # An address in place of https://{endpoint}, which it may hold: of the fake cluster of a rehearsal. Without {endpoint}
-# it is an API server that asks for no credentials, such as `kubectl proxy`. Only rehearsals and tests set it.
+# it is an API server that asks for no credentials, such as `kubectl proxy` for any kubeconfig (docs/verify.md).
 ADDRESS = "TPUENV_CLUSTER_ENDPOINT"
 
 _ROLE = "roles/container.clusterViewer"
 
 
+def reached_without_google() -> bool:
+    """Whether the address is that of an API server that asks for no credentials."""
+    return "{endpoint}" not in _address()
+
+
+def _address() -> str:
+    return os.environ.get(ADDRESS) or "https://{endpoint}"
+
+
 def connect(environment: Environment) -> Cluster:
     """The environment's cluster. Raises Failed where there is none, or no way to it."""
-    address = os.environ.get(ADDRESS) or "https://{endpoint}"
-    name = environment.names.cluster
-    if "{endpoint}" not in address:
+    address, name = _address(), environment.names.cluster
+    if reached_without_google():
         return Cluster(address=address.rstrip("/"), name=name, session=requests.Session())
     clients = connect_without_quota_project(environment.settings.project_id)
     endpoint = _dns_endpoint(clients, environment)

@@ -1,0 +1,6 @@
+"""Whether a deployed environment works: hello-tpu is run for each team on each pool group, and what it measures is
+compared, in rows.
+
+Imports admission/, environment/, manifests/, tpuenv.jobs, tpuenv.kubernetes, tpuenv.cost, tpuenv.terminal and
+tpuenv.failure.
+"""

@@ -1,0 +1,148 @@
+"""A row of the report, and the rows that follow from what hello-tpu has printed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from manifests.render import Run
+from vocabulary.printable import counted
+
+_ALL = "write, read, delete"  # an object, as hello-tpu names what it does
+_MEASURED = ("all-reduce", "product", "multiplication", "all-gather")  # with which its problems begin
+_MOST = 3  # of several problems in one cell
+
+
+class Verdict(Enum):
+    """The value is the word in the report."""
+
+    OK = "ok"
+    FAILED = "failed"
+    WAITING = "waiting"  # for machines of Google's, or for others: no fault of the environment
+    BUSY = "busy"  # a slice would have been taken from a job
+    SIMULATED = "simulated"  # as expected, on nodes or devices that are not real
+    NOT_VERIFIED = "not verified"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """`fix` is what to do; "" where there is nothing."""
+
+    team: str
+    group: str
+    what: str
+    expected: str
+    measured: str
+    verdict: Verdict
+    fix: str = ""
+
+
+def row(run: Run, what: str, expected: str, measured: str, verdict: Verdict, fix: str = "") -> Row:
+    """A row about a run."""
+    group = run.group.name if run.group else ""
+    fix = "" if verdict in (Verdict.OK, Verdict.SIMULATED) else fix
+    return Row(
+        team=run.team.name,
+        group=group,
+        what=what,
+        expected=expected,
+        measured=measured,
+        verdict=verdict,
+        fix=fix,
+    )
+
+
+def exit_code(rows: Sequence[Row]) -> int:
+    """0 if all is verified, 1 if something failed, 3 if nothing failed and not all is verified."""
+    verdicts = {item.verdict for item in rows}
+    if Verdict.FAILED in verdicts:
+        return 1
+    return 0 if verdicts == {Verdict.OK} else 3
+
+
+def counts(rows: Sequence[Row]) -> dict[str, int]:
+    """How many rows there are of each verdict."""
+    of = Counter(item.verdict for item in rows)
+    return {verdict.value: of[verdict] for verdict in Verdict}
+
+
+def rows_of_report(run: Run, report: Mapping[str, Any], others: Sequence[str]) -> Iterator[Row]:
+    """What one host of the run has measured; `report` is its line of JSON (manifests/hello-tpu/README.md), `others` are
+    the buckets that must have been refused.
+    """
+    assert run.group is not None
+    slice_, device = run.group.slice, str(report.get("device") or "no device")
+    real = device.startswith("TPU")
+    problems = [str(item) for item in report.get("problems") or []]
+    of_group = f"`tpuenv submit hello-tpu --team {run.team.name} --group {run.group.name}`"
+    nodes = f"look at the nodes of pool group {run.group.name}: `tpuenv status`; then {of_group}"
+    for what, number in (("hosts", slice_.hosts), ("chips", slice_.chips)):
+        seen = report.get(what)
+        simulated = what == "chips" and not real
+        good = Verdict.SIMULATED if simulated else Verdict.OK
+        measured = f"{seen}, and they are {device} devices" if simulated else str(seen)
+        yield row(run, what, str(number), measured, good if seen == number else Verdict.FAILED, nodes)
+    wrong = [item for item in problems if item.startswith(_MEASURED)]
+    if "all_reduce" not in report:
+        yield row(run, "sums and products", "exact", "not measured", Verdict.NOT_VERIFIED, "correct the rows above")
+    else:
+        fix = f"a chip or a link computes wrong: {of_group} again, and give the node's name to Google's support"
+        yield row(run, "sums and products", "exact", shortly(wrong) or "exact", _ok(not wrong), fix)
+    yield _bandwidth(run, report, real=real)
+    yield from _buckets(run, report, others, problems)
+
+
+def _bandwidth(run: Run, report: Mapping[str, Any], *, real: bool) -> Row:
+    """There is no bound below which it counts as wrong: Google publishes none."""
+    assert run.group is not None
+    what, expected = "bandwidth", "measured"
+    gathers = report.get("all_gather")
+    if gathers == [] and run.group.slice.chips == 1:
+        return row(run, what, expected, "one chip has no links", Verdict.OK)
+    gather = next((item for item in gathers or [] if isinstance(item, dict) and item.get("within") == "slice"), None)
+    if gather is None:
+        return row(run, what, expected, "not measured", Verdict.NOT_VERIFIED, "correct the rows above")
+    share, measured = gather.get("share_of_data_sheet"), f"{gather.get('gbytes_per_second_per_chip')} GB/s a chip"
+    if isinstance(share, int | float):
+        measured += f", {share:.0%} of its links"
+    if not real:
+        measured += " between processes"
+    return row(run, what, expected, measured, Verdict.OK if real else Verdict.SIMULATED)
+
+
+def _buckets(run: Run, report: Mapping[str, Any], others: Sequence[str], problems: Sequence[str]) -> Iterator[Row]:
+    own = report.get("own_bucket") or {}
+    bucket = run.environment.names.bucket(run.team.name)
+    words = ", ".join(what if said == "ok" else f"{what}: {said}" for what, said in own.items())
+    why = shortly([item for item in problems if item.startswith(f"bucket {bucket}: ")])
+    yield row(
+        run,
+        "own bucket",
+        _ALL,
+        words or why or "not tried",
+        _ok(words == _ALL),
+        "`tpuenv deploy platform` grants it; after a deploy it can take 7 minutes until a grant counts, so run this "
+        "again then",
+    )
+    tried = report.get("other_buckets") or {}
+    open_ = [f"{name}: {said}" for name, said in tried.items() if said != "refused"]
+    missing = [name for name in others if name not in tried]
+    refused = f"{sum(said == 'refused' for said in tried.values())} refused"
+    measured = shortly(open_) or (f"{counted(len(missing), 'bucket')} not tried" if missing else refused)
+    first = next((name for name, said in tried.items() if said != "refused"), "")
+    grants = f"`gcloud storage buckets get-iam-policy gs://{first}` and that of the project say which roles do it"
+    fix = f"{grants}; take them away" if first else "correct the row above"
+    yield row(run, "other buckets", f"{len(others)} refused", measured, _ok(not open_ and not missing), fix)
+
+
+def _ok(good: bool) -> Verdict:
+    return Verdict.OK if good else Verdict.FAILED
+
+
+def shortly(problems: Sequence[str]) -> str:
+    """The first of several problems, and how many more there are; "" for none."""
+    more = f"; and {len(problems) - _MOST} more" if len(problems) > _MOST else ""
+    return "; ".join(problems[:_MOST]) + more

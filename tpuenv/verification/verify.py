@@ -1,0 +1,97 @@
+"""Runs hello-tpu for every team: groups at the same time, in each of them one run after the other. Nothing stays."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from manifests.render import Run
+from tpuenv.failure import Failed
+from tpuenv.kubernetes.client import Cluster
+from tpuenv.kubernetes.errors import Unreachable
+from tpuenv.terminal.progress import Progress
+from tpuenv.verification.attempt import Attempt
+from tpuenv.verification.rows import Row, Verdict, row
+
+# How many polls what was deleted may take to go: pods have 30 seconds to end.
+_GOING = 30
+
+
+def verify(
+    cluster: Cluster,
+    runs: Sequence[Run],
+    *,
+    seconds: float,
+    timeout: str,
+    progress: Progress,
+    clock: Callable[[], float] = time.monotonic,
+) -> list[Row]:
+    """The rows of all runs, each of which has so many seconds, written as `timeout`.
+
+    However it ends, the jobs are deleted. Raises Failed where it is interrupted and they cannot be.
+    """
+    waiting: dict[str, list[Run]] = {}
+    for run in runs:
+        waiting.setdefault(run.group.name if run.group else "", []).append(run)
+    active: dict[str, Attempt] = {}
+    rows: list[Row] = []
+    try:
+        while waiting or active:
+            for group in [name for name in waiting if name not in active]:
+                run = waiting[group].pop(0)
+                active[group] = Attempt(cluster=cluster, run=run, seconds=seconds, timeout=timeout, clock=clock)
+                waiting = {name: left for name, left in waiting.items() if left}
+            for group, attempt in list(active.items()):
+                found = _step(attempt)
+                if found is not None:
+                    rows += [*found, *_cleaned_up(attempt)]
+                    del active[group]
+            progress.doing("verifying", "; ".join(attempt.words for attempt in active.values()))
+            if active:
+                time.sleep(cluster.patience.poll)
+    except BaseException as error:
+        _delete(list(active.values()), error)
+        raise
+    return rows
+
+
+def _step(attempt: Attempt) -> list[Row] | None:
+    """What fails in one run fails no other, and a cluster that does not answer may do so again in time."""
+    try:
+        return attempt.step()
+    except Failed as failed:
+        if isinstance(failed, Unreachable) and attempt.job and attempt.in_time:
+            return None
+        return [row(attempt.run, "start", "a job", str(failed).splitlines()[0], Verdict.FAILED, "correct that")]
+
+
+def _cleaned_up(attempt: Attempt) -> list[Row]:
+    """Deletes the job, and waits until nothing of it is there; a row if something stays."""
+    try:
+        attempt.delete()
+        for _ in range(_GOING):
+            remains = attempt.remains()
+            if not remains:
+                return []
+            time.sleep(attempt.cluster.patience.poll)
+        measured = f"still there: {', '.join(remains)}"
+    except Failed as failed:
+        measured = str(failed).splitlines()[0]
+    name = attempt.job.name if attempt.job else ""
+    fix = f"`tpuenv cancel {name} --team {attempt.run.team.name}`"
+    return [row(attempt.run, "cleaned up", "nothing stays", measured, Verdict.FAILED, fix)]
+
+
+def _delete(attempts: Sequence[Attempt], error: BaseException) -> None:
+    """Of a verification that was interrupted. Raises Failed, which names what may be there still."""
+    remain = []
+    for attempt in attempts:
+        try:
+            attempt.delete()
+        except (Failed, KeyboardInterrupt):
+            remain.append(attempt)
+    if remain:
+        jobs = (item.job for item in remain if item.job)
+        commands = "".join(f"\n  tpuenv cancel {job.name} --team {job.team}" for job in jobs)
+        left = "Jobs that could not be deleted may still be there; to delete them:"
+        raise Failed(f"{str(error) or 'interrupted'}\n{left}{commands}") from error
