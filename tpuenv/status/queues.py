@@ -36,7 +36,8 @@ class Queue:
 def queue_of(queue: Object, groups: Mapping[str, PoolGroup]) -> Queue:
     """Of Kueue 0.19's ClusterQueue: spec.resourceGroups, and status.flavorsUsage, which has the borrowed part too."""
     status, active = status_of(queue), condition_of(queue, "Active")
-    stopped = str(active.get("message") or active.get("reason") or "stopped") if _is_false(active) else ""
+    is_stopped = active.get("status") == "False"
+    stopped = str(active.get("message") or active.get("reason") or "stopped") if is_stopped else ""
     own = {
         str(flavor.get("name")): _chips(flavor.get("resources"), "nominalQuota")
         for group in (queue.get("spec") or {}).get("resourceGroups") or []
@@ -63,10 +64,6 @@ def queue_of(queue: Object, groups: Mapping[str, PoolGroup]) -> Queue:
         stopped=shortened(" ".join(stopped.split()), longest=200),
         quotas=tuple(quotas),
     )
-
-
-def _is_false(condition: Object) -> bool:
-    return condition.get("status") == "False"
 
 
 def _chips(resources: Iterable[Object] | None, field: str) -> float:

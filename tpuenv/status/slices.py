@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -75,7 +75,7 @@ def slices_of(
 def _problems(group: PoolGroup, nodes: Sequence[Object], busy: Container[str]) -> Iterable[Problem]:
     by_pool: dict[str, list[Object]] = {}
     for node in nodes:
-        by_pool.setdefault(str(_labels(node).get(POOL_LABEL)), []).append(node)
+        by_pool.setdefault(str((node["metadata"].get("labels") or {}).get(POOL_LABEL)), []).append(node)
     for pool in group.node_pools:
         here = by_pool.get(pool, [])
         if not here and (group.autoscaled or group.capacity.comes_and_goes):
@@ -102,7 +102,3 @@ def _why_not(node: Object) -> str:
     if going:
         return f"has the taint {going[0]}"
     return "is cordoned" if (node.get("spec") or {}).get("unschedulable") else ""
-
-
-def _labels(node: Object) -> Mapping[str, object]:
-    return node["metadata"].get("labels") or {}
