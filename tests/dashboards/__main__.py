@@ -24,10 +24,13 @@ def main() -> int:
         return 2
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        recorded = [{"record": f"query:{index}", "expr": query} for index, query in enumerate(results.of_every_case())]
+        (folder / "every-case.yaml").write_text(yaml.safe_dump({"groups": [{"name": "queries", "rules": recorded}]}))
         (folder / "rules.yaml").write_text(yaml.safe_dump({"groups": [{"name": "alerts", "rules": rules}]}))
         (folder / "tests.yaml").write_text(yaml.safe_dump(results.unit_tests()))
-        if code := subprocess.run([promtool, "test", "rules", folder / "tests.yaml"]).returncode:
-            return code
+        for command in (["check", "rules", "every-case.yaml"], ["test", "rules", "tests.yaml"]):
+            if code := subprocess.run([promtool, *command], cwd=folder).returncode:
+                return code
         with served(results.samples(), folder) as address:
             series = {
                 query: range_query(address, query, end=results.HOURS * 3600, step=results.STEP) for query in queries

@@ -99,7 +99,19 @@ def watched() -> list[dict[str, str]]:
     return alerts(_stack())
 
 
+def of_every_case() -> set[str]:
+    """The queries of dashboards and alerts in all snapshots."""
+    stacks = [_read(snapshot) for snapshot in _SNAPSHOTS.glob("*-observability].json")]
+    return {query for stack in stacks for dashboard in dashboards(stack).values() for query in dashboard.queries} | {
+        rule["expr"] for stack in stacks for rule in alerts(stack)
+    }
+
+
 def _stack() -> Any:
-    """As the snapshot has it, which tests/stacks/test_snapshots.py holds equal to what is synthesized."""
     (snapshot,) = _SNAPSHOTS.glob(f"*[[]{_CASE}-observability].json")
+    return _read(snapshot)
+
+
+def _read(snapshot: Path) -> Any:
+    """tests/stacks/test_snapshots.py holds it equal to what is synthesized."""
     return json.loads(snapshot.read_text(encoding="utf-8"))
