@@ -48,6 +48,7 @@ _LONGEST = {
     "test_show.py": 70,
     "test_failures.py": 65,
     "test_pipeline_killed.py": 60,
+    "test_operate.py": 60,
     "test_failures_pipeline.py": 50,
     "test_interrupted.py": 40,
     "test_removals.py": 30,

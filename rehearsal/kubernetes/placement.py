@@ -49,7 +49,9 @@ def placements(api: Objects) -> Iterator[Placement]:
             if autopilot:
                 chips = int(parse(str(assignment.get("resourceUsage", {}).get(TPU, 0)))) // max(1, left)
                 pools = autopilot_nodes(labels, left, chips, numbers)
-            for node in pools:
+            # Its pods have the labels of a flavor that is gone, which no node has any more.
+            gone = not flavors.keys() >= {*assignment["flavors"].values()}
+            for node in () if gone else pools:
                 number = min(left, node.count - taken[node.pool])
                 if number > 0 and labels.items() <= node.labels.items() and tolerated.issuperset(node.taints):
                     left -= number

@@ -104,3 +104,10 @@ def test_pods_without_a_node_are_pending_and_have_no_log(deployed: FakeCloud, ap
     assert (condition["type"], condition["reason"]) == ("PodScheduled", "Unschedulable")
     with pytest.raises(Status, match="waiting to start: ContainerCreating"):
         log_of(api, pods(api)[0], timestamps=False, since="", tail=None)
+
+
+def test_pods_have_no_node_when_their_pool_group_is_gone(api: Api) -> None:
+    """Nodes of others do not do: Kueue wrote the labels of the flavor into the pods."""
+    api.create(job_set())
+    api.remove(api.get(api.resource("kueue.x-k8s.io/v1beta2", "ResourceFlavor"), "", "tpu"))
+    assert {pod["status"]["phase"] for pod in pods(api)} == {"Pending"}

@@ -17,6 +17,9 @@ from pathlib import Path
 # Names the folder of the test session that takes what was synthesized.
 FOLDER = "TPUENV_TEST_SYNTHESES"
 
+# Names a folder that main.py finds modules in first: a sitecustomize.py there changes what it synthesizes.
+PATCHES = "TPUENV_TEST_PATCHES"
+
 # What differs between worlds or runs and is no input of main.py: addresses, tools, folders. All other variables count,
 # because main.py warns of those that are nearly settings.
 _NO_INPUT = (
@@ -35,7 +38,8 @@ def main(program: str) -> int:
         if not once.exists():
             partial = once.with_suffix(".partial")
             shutil.rmtree(partial, ignore_errors=True)
-            synthesis = {**variables, "CDKTF_OUTDIR": str(partial / "output")}
+            first = {"PYTHONPATH": variables[PATCHES]} if PATCHES in variables else {}
+            synthesis = {**variables, **first, "CDKTF_OUTDIR": str(partial / "output")}
             done = subprocess.run(real, env=synthesis, capture_output=True, check=False)
             if done.returncode:
                 os.execve(sys.executable, real, variables)

@@ -1,0 +1,316 @@
+"""docs/operate.md, run from its first line to its last: its edits, its commands, what they show, and what becomes of
+jobs.
+
+The environment of the page is deployed once. Terraform and cdktf are the real ones; jobs are hello-tpu of each team.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import environment
+from rehearsal import jobs
+from rehearsal.cloud import Object
+from rehearsal.google.compute_api import RESERVATION
+from rehearsal.google.gke import POOL
+from rehearsal.google.network import CLUSTER
+from rehearsal.kubernetes.api import Api
+from rehearsal.kubernetes.placement import is_finished
+from rehearsal.kubernetes.resources import POD
+from rehearsal.world import ROOT, World
+from tests import published
+from tests.rehearsal.deployed import of_any_name, workloads, world_of
+from tests.reused_synthesis.copy_synthesis import PATCHES
+
+PAGE = (ROOT / "docs" / "operate.md").read_text(encoding="utf-8")
+FACTS = ROOT / "tests" / "facts" / "cloud-commands.csv"
+TABLE = "What to look at first"
+NOT_RUN = ("gcloud", "kubectl", "git", "make")
+
+# So that the version of this code is an upgrade; what a Python that finds it as sitecustomize.py does first.
+OLDER_KUEUE = "0.19.1"
+OLDER_PLATFORM = f"""\
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from stacks import platform
+platform.KUEUE_VERSION = {OLDER_KUEUE!r}
+"""
+
+# Of the machines that the slices of the page are made of; not one is in use.
+RESERVED = {
+    "specificReservation": {
+        "count": "12",
+        "inUseCount": "0",
+        "instanceProperties": {"machineType": "ct6e-standard-4t"},
+    },
+    "specificReservationRequired": True,
+    "status": "READY",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """A fenced block, and the heading that it is under."""
+
+    heading: str
+    kind: str
+    text: str
+
+    @property
+    def commands(self) -> list[str]:
+        """The lines that a person types."""
+        if self.kind == "text":
+            return [self.text.splitlines()[0].removeprefix("$ ")]
+        return self.text.replace("\\\n", "").splitlines() if self.kind == "sh" else []
+
+
+def blocks() -> Iterator[Block]:
+    """In their order, and before them one of the commands of the table."""
+    table = PAGE.partition(f"## {TABLE}\n")[2].partition("\n## ")[0]
+    yield Block(heading=TABLE, kind="sh", text="\n".join(re.findall(r"^\|[^|]*\| `(.+?)` \|", table, re.MULTILINE)))
+    heading = ""
+    for part in re.finditer(r"^#+ (.+)$|^```(.*)\n((?:.*\n)*?)```$", PAGE, re.MULTILINE):
+        if part[1]:
+            heading = part[1]
+        else:
+            yield Block(heading=heading, kind=part[2], text=part[3])
+
+
+BLOCKS = [*blocks()]
+
+
+def words(command: str) -> list[str]:
+    """Without the comment at its end and the variable before it."""
+    return [word for word in shlex.split(command, comments=True) if not re.match("[A-Z_]+=", word)]
+
+
+def variables(command: str) -> dict[str, str]:
+    """Those that are set for this command alone."""
+    return dict(re.findall("^([A-Z_]+)=([^ ]+) ", command))
+
+
+@dataclass
+class Duty:
+    """The environment of the page, and whoever follows it."""
+
+    world: World
+    folder: Path  # of vars.env and fleet.yaml
+    settings: dict[str, str]  # variables of this moment
+    running_before: Mapping[str, Any] = field(default_factory=dict)  # when the section began
+    pools_before: Mapping[str, Object] = field(default_factory=dict)
+
+    def run(self, command: str, *, shows: str = "") -> None:
+        """As typed; JOB is the oldest one. It must succeed, and show every part of `shows` between lines of `...`."""
+        program, verb, *rest = words(command)
+        assert program == "tpuenv", command
+        output = ["--output", str(self.world.output)]
+        further = {
+            "plan": output,
+            "recover": output,
+            "deploy": ["--auto-approve", "--", "--skip-provider-lock", *output],
+        }.get(verb, [])
+        if "JOB" in rest:
+            rest = [self.jobs[0]["metadata"]["name"]]
+        done = subprocess.run(
+            [sys.executable, "-m", "tpuenv", verb, *rest, *further],
+            cwd=ROOT,
+            env=self.world.environment(**self.settings, **variables(command)),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+        shown, at = f"\n{done.stdout}", 0
+        for part in re.split(r"^\s*\.\.\.\n", shows, flags=re.MULTILINE):
+            at = shown.find(f"\n{part}" if part else "", at)
+            assert at >= 0, f"{command} does not show:\n{part}\nbut:\n{done.stdout}"
+
+    def edit(self, diff: str) -> None:
+        """Applies a diff of one place."""
+        name, *lines = diff.splitlines()
+        path = self.folder / name.removeprefix("--- ")
+        text = path.read_text(encoding="utf-8")
+        old, new = ("".join(f"{line[1:]}\n" for line in lines if line[0] in kept) for kept in (" -", " +"))
+        assert f"\n{text}".count(f"\n{old}") == 1, f"{path.name} is not as the page says:\n{diff}\n{text}"
+        path.write_text(f"\n{text}".replace(f"\n{old}", f"\n{new}")[1:], encoding="utf-8")
+
+    @property
+    def api(self) -> Api:
+        (cluster,) = self.world.cloud.find(CLUSTER)
+        return Api(self.world.cloud, cluster.name)
+
+    @property
+    def pools(self) -> dict[str, Object]:
+        return {item.name.rpartition("/")[2]: item for item in self.world.cloud.find(POOL)}
+
+    @property
+    def running(self) -> dict[str, Any]:
+        """The admitted Workloads, by team and name."""
+        return {
+            f"{item['metadata']['namespace']}/{item['metadata']['name']}": item
+            for item in workloads(self.api)
+            if item.get("status", {}).get("admission") and not is_finished(item)
+        }
+
+    def submit(self, team: str, group: str) -> None:
+        self.api.create(of_any_name(self.world.output / "manifests" / team / group / "hello-tpu" / "jobset.yaml"))
+
+    def end_all(self) -> None:
+        """The programs of all jobs that run end well."""
+        running = {item["metadata"]["ownerReferences"][0]["uid"] for item in self.running.values()}
+        (cluster,) = self.world.cloud.find(CLUSTER)
+        jobs.end(self.world, cluster.name, [item for item in self.jobs if item["metadata"]["uid"] in running])
+
+    @property
+    def jobs(self) -> list[dict[str, Any]]:
+        return [item for item in self.api.everything() if item["kind"] == "JobSet"]
+
+    @property
+    def pods(self) -> list[dict[str, Any]]:
+        return [pod for pod in self.api.all(POD) if pod["status"]["phase"] in ("Pending", "Running")]
+
+    def members(self, team: str) -> list[str]:
+        (binding,) = (
+            item
+            for item in self.api.everything()
+            if item["kind"] == "RoleBinding" and item["metadata"]["namespace"] == team
+        )
+        return [subject["name"] for subject in binding["subjects"]]
+
+
+def after_adding(duty: Duty) -> None:
+    assert duty.running == duty.running_before
+    assert duty.pools_before.items() <= duty.pools.items()
+    assert duty.pools.keys() - duty.pools_before.keys() == {"train-2", "dev-0"}
+    assert duty.members("research") == ["alice@example.com", "bob@example.com"]
+    assert duty.members("students") == ["carol@example.com"]
+    duty.submit("students", "train")
+    duty.submit("research", "dev")
+    assert len(duty.running) == 4
+
+
+def after_removing(duty: Duty) -> None:
+    assert duty.pools.items() <= duty.pools_before.items()
+    assert duty.pools_before.keys() - duty.pools.keys() == {"train-2", "dev-0"}
+    assert duty.members("research") == ["alice@example.com"]
+    assert not [item for item in duty.world.cloud.find() if "students" in item.name]
+    of_students = [name for name in duty.running_before if name.startswith("students/")]
+    assert duty.running == {name: job for name, job in duty.running_before.items() if name not in of_students}
+    without_node = [pod for pod in duty.pods if "nodeName" not in pod["spec"]]
+    assert [pod["spec"]["nodeSelector"]["tpuenv/pool-group"] for pod in without_node] == ["dev"]
+    name = without_node[0]["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"]
+    why = "  also: slice: selects tpuenv/pool-group: dev, which no slice of its queue has; use train"
+    duty.run(f"tpuenv why {name}", shows=f"{why}, and submit it again\n")
+    duty.run(f"tpuenv cancel {name}")
+
+
+def after_holding(duty: Duty) -> None:
+    assert duty.running == duty.running_before
+    duty.submit("research", "train")
+    duty.end_all()
+    assert duty.running == {}, "a slice is free, a job waits, and nothing starts"
+
+
+def after_moving(duty: Duty) -> None:
+    changed = {name for name, pool in duty.pools.items() if pool != duty.pools_before[name]}
+    assert changed == {"train-0", "train-1"}
+    assert [name.split("/")[0] for name in duty.running] == ["research"], "what waited has started"
+
+
+def nothing_stopped(duty: Duty) -> None:
+    assert duty.running == duty.running_before
+    assert duty.pools == duty.pools_before
+
+
+# What the page says of jobs and slices is so after these sections.
+CHECKS: dict[str, Callable[[Duty], None]] = {
+    "All of it": after_adding,
+    "Remove each again": after_removing,
+    "Hold the queues": after_holding,
+    "Move to another reservation": after_moving,
+    "Upgrade GKE while slices train": nothing_stopped,
+    "Upgrade Kueue and JobSet": nothing_stopped,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on the PATH")
+def test_every_edit_and_command_of_the_page_does_what_the_page_says(tmp_path: Path) -> None:
+    folder, older = tmp_path / "settings", tmp_path / "older"
+    folder.mkdir()
+    older.mkdir()
+    (older / "sitecustomize.py").write_text(OLDER_PLATFORM, encoding="utf-8")
+    text = published.vars_env().replace("PROJECT_ID=my-project", "PROJECT_ID=my-training")
+    text = text.replace("OBSERVABILITY=true", "OBSERVABILITY=false")  # a stack that nothing of the page is about
+    text = re.sub("^(TPU_TYPE|NUM_TPU_POOLS|NAMESPACE)=.*$", r"\1=", text, flags=re.MULTILINE)
+    (folder / "vars.env").write_text(text, encoding="utf-8")
+    (example,) = (block.text for block in BLOCKS if block.kind == "yaml")
+    (folder / "fleet.yaml").write_text(example, encoding="utf-8")
+    configured = environment.load(folder / "vars.env", process_env={}, fleet=folder / "fleet.yaml")
+    with world_of(configured, tmp_path / "world", TPUENV_FOLDER=str(folder)) as world:
+        for name in ("first", "second"):
+            place = f"projects/{world.project.id_}/zones/us-east5-b/reservations/{name}"
+            world.cloud.put(RESERVATION, place, RESERVED)
+        duty = Duty(world=world, folder=folder, settings={PATCHES: str(older)})
+        duty.run("tpuenv deploy")
+        for team in ("research", "serving"):
+            duty.submit(team, "train")
+        typed = {command for block in BLOCKS if block.heading != TABLE for command in block.commands}
+        for heading, of_heading in sections():
+            duty.running_before, duty.pools_before = duty.running, duty.pools
+            for block in of_heading:
+                if block.kind == "diff":
+                    duty.edit(block.text)
+                for command in block.commands:
+                    if words(command) == ["git", "pull"]:
+                        del duty.settings[PATCHES]  # from now on the charts are those of this code
+                    if words(command)[0] not in NOT_RUN and not (heading == TABLE and command in typed):
+                        duty.run(command, shows=block.text.partition("\n")[2] if block.kind == "text" else "")
+            if heading in CHECKS:
+                CHECKS[heading](duty)
+
+
+def sections() -> Iterator[tuple[str, list[Block]]]:
+    headings = dict.fromkeys(block.heading for block in BLOCKS)
+    return ((heading, [block for block in BLOCKS if block.heading == heading]) for heading in headings)
+
+
+def test_the_page_has_no_block_that_is_not_run() -> None:
+    prose = re.sub(r"^```.*\n(?:.*\n)*?```$", "", PAGE, flags=re.MULTILINE)
+    assert not re.search(r"```|~~~|^(?: {4}|\t)", prose, re.MULTILINE), "a block that is not seen here"
+    assert {block.kind for block in BLOCKS} == {"yaml", "diff", "sh", "text"}
+    assert all(block.text.startswith("$ ") for block in BLOCKS if block.kind == "text")
+    for block in BLOCKS:
+        for command in block.commands:
+            assert words(command)[0] in ("tpuenv", *NOT_RUN), command
+    table = PAGE.partition(f"## {TABLE}\n")[2].partition("\n## ")[0]
+    assert len(BLOCKS[0].commands) == len(re.findall(r"^\|", table, re.MULTILINE)) - 2, "a command in each row"
+
+
+def test_after_every_deploy_of_the_page_jobs_and_slices_are_compared() -> None:
+    deploys = {block.heading for block in BLOCKS if any("deploy" in words(command) for command in block.commands)}
+    assert deploys == CHECKS.keys()
+
+
+def test_commands_of_others_and_their_options_are_documented() -> None:
+    with FACTS.open(encoding="utf-8", newline="") as file:
+        documented = {row["command"]: {*row["options"].split()} for row in csv.DictReader(file)}
+    commands = [command for block in BLOCKS for line in block.commands for command in line.split(" | ")]
+    others = [words(command) for command in commands if words(command)[0] in ("gcloud", "kubectl")]
+    assert len(others) >= 9
+    for typed in others:
+        (command,) = (name for name in documented if f"{' '.join(typed)} ".startswith(f"{name} "))
+        given = {word.partition("=")[0] for word in typed if word.startswith("-") and word != "-"}
+        assert given <= documented[command], f"{command}: {given - documented[command]}"
