@@ -4,6 +4,8 @@ In its own bucket it writes an object, reads it and deletes it. Of every other i
 tries to write one: both must be refused. The objects are below PREFIX; none stays, also where the pod is deleted
 meanwhile.
 
+By itself, `bucket_access.py OWN OTHER...` prints what is wrong, and its exit code is 1 then, or "ok".
+
 https://cloud.google.com/storage/docs/json_api/v1
 """
 
@@ -174,3 +176,9 @@ def _ask(
                 raise NoAnswer(f"{url.partition('?')[0]} does not answer: {error}") from None
         time.sleep(_SECONDS_BETWEEN)
     raise AssertionError("the last try returns or raises")
+
+
+if __name__ == "__main__":
+    wrong = check(sys.argv[1], sys.argv[2:], run="by-hand")[1]
+    print("\n".join(wrong) or "ok")
+    sys.exit(bool(wrong))

@@ -11,6 +11,7 @@ from typing import Any
 from rehearsal.kubernetes import controllers, pods, webhooks
 from rehearsal.kubernetes.nodes import node_objects
 from rehearsal.kubernetes.objects import KIND, Object, Objects
+from rehearsal.kubernetes.placement import all_nodes
 from rehearsal.kubernetes.resources import NAMESPACE, NODE, POD, Resource
 from rehearsal.kubernetes.status import Status
 
@@ -55,7 +56,7 @@ class Api(Objects):
 
     def _made(self, resource: Resource, namespace: str) -> list[Object]:
         """The pods of jobs, or the nodes of node pools: they are worked out when they are asked for."""
-        return pods.pods_of_jobs(self, namespace) if resource is POD else node_objects(self.cloud, self.cluster)
+        return pods.pods_of_jobs(self, namespace) if resource is POD else node_objects(self.cluster, all_nodes(self))
 
     def create(self, body: Object, *, dry_run: bool = False) -> Object:
         """The object as created; with `dry_run` nothing is kept, but everything is asked, webhooks included."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,8 +35,8 @@ def node_name(cluster: str, pool: str, number: int) -> str:
     return f"gke-{cluster.rpartition('/')[2]}-{pool}-{number}"
 
 
-def node_objects(cloud: Cloud, cluster: str) -> list[dict[str, Any]]:
-    """The Nodes of all pools, each of them ready."""
+def node_objects(cluster: str, pools: Iterable[Nodes]) -> list[dict[str, Any]]:
+    """The Nodes of these pools, each of them ready. They say that no program runs on them."""
     return [
         {
             "apiVersion": "v1",
@@ -52,7 +52,7 @@ def node_objects(cloud: Cloud, cluster: str) -> list[dict[str, Any]]:
                 "allocatable": {TPU: str(pool.chips)} if pool.chips else {},
             },
         }
-        for pool in nodes(cloud, cluster)
+        for pool in pools
         for number in range(pool.count)
     ]
 

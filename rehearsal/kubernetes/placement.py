@@ -60,6 +60,13 @@ def placements(api: Objects) -> Iterator[Placement]:
             yield Placement(workload=workload, assignment=assignment, hosts=tuple(hosts), without_node=max(left, 0))
 
 
+def all_nodes(api: Objects) -> list[Nodes]:
+    """Those of the node pools; on Autopilot those that the pods of admitted jobs have."""
+    if not warden.is_watched(api):
+        return nodes(api.cloud, api.cluster)
+    return [node for placed in placements(api) for node, _ in placed.hosts]
+
+
 def is_finished(workload: Object) -> bool:
     """Whether its job has ended: it uses no quota then, though it keeps its admission."""
     conditions = workload.get("status", {}).get("conditions", [])

@@ -1,5 +1,5 @@
 """What `tpuenv rehearse` and `tpuenv rehearse-pipeline` do in a world of rehearsal/: deploy with the real CDKTF CLI
 (cdktf), submit workloads, run builds, print the parts with their times.
 
-Imports rehearsal/, and tpuenv.review.
+Imports rehearsal/, tpuenv.review and tpuenv.verification.
 """

@@ -11,6 +11,7 @@ from manifests.images import recipes_with_an_image, reference
 from manifests.recipes import FOLDER
 from tpuenv.rehearsals.parts import PROTECTED, UNPROTECTED, Parts
 from tpuenv.rehearsals.submissions import submit_recipes
+from tpuenv.rehearsals.verification import try_buckets, verify
 from tpuenv.terminal.dialog import has_person
 from tpuenv.terraform.errors import protected
 
@@ -33,6 +34,7 @@ class EnvironmentRehearsal(Parts):
         if self._deploy():
             self._what_exists()
             self._deploy_again()
+            self._verify()
             submitted = self._submit()
             if keep:
                 self._free_the_slices(submitted)
@@ -71,10 +73,15 @@ class EnvironmentRehearsal(Parts):
                 if not stack.unchanged:
                     self.wrong(f"{stack.name}: the second deployment changes something\n" + _changes(stack))
 
+    def _verify(self) -> None:
+        with self.part("Verify every team on every pool group: tpuenv verify"):
+            self._count_images_as_built()
+            verify(self)
+            try_buckets(self)
+
     def _submit(self) -> list[dict[str, Any]]:
         """The objects of the last jobs, which still run."""
         with self.part("Submit every recipe for every team"):
-            self._count_images_as_built()
             submitted = submit_recipes(self, self._cluster())
         return submitted
 

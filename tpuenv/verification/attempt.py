@@ -67,8 +67,10 @@ class Attempt:
 
     def step(self) -> list[Row] | None:
         """Reads once, and does what is next; the rows when it has ended. Raises Failed."""
+        if self.job is None and (rows := self._start()) is not None:
+            return rows
         if self.job is None:
-            return self._start()
+            return None
         job = read_job(self.cluster, team=self.job.team, kind=self.job.kind, name=self.job.name)
         if job is None:
             fix = "run this again"
@@ -111,6 +113,7 @@ class Attempt:
                 raise
 
     def _start(self) -> list[Row] | None:
+        """Creates the job; why not, where it does not, and None while a slice may still become free."""
         manifest = self._manifest()
         explanation = explained(self.cluster, manifest, team=self.run.team.name)
         never = [item for item in explanation.reasons if item.verdict in (Admission.NEVER, Admission.REFUSED)]

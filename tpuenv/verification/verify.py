@@ -41,13 +41,14 @@ def verify(
                 run = waiting[group].pop(0)
                 active[group] = Attempt(cluster=cluster, run=run, seconds=seconds, timeout=timeout, clock=clock)
                 waiting = {name: left for name, left in waiting.items() if left}
+            before = len(rows)
             for group, attempt in list(active.items()):
                 found = _step(attempt)
                 if found is not None:
                     rows += [*found, *_cleaned_up(attempt)]
                     del active[group]
             progress.doing("verifying", "; ".join(attempt.words for attempt in active.values()))
-            if active:
+            if active and len(rows) == before:
                 time.sleep(cluster.patience.poll)
     except BaseException as error:
         _delete(list(active.values()), error)

@@ -11,6 +11,7 @@ from typing import Any
 from environment import Environment
 from rehearsal.http_server import Request
 from rehearsal.kubernetes.nodes import node_objects
+from rehearsal.kubernetes.placement import all_nodes
 from tests.tpuenv.jobs.conftest import Ground
 from tpuenv.verification.plan import other_buckets
 from vocabulary.keys import COMPLETION_INDEX_LABEL, JOBSET_LABEL, SIMULATED_NODE_ANNOTATION
@@ -84,6 +85,6 @@ def _group(job: dict[str, Any]) -> str:
 def make_nodes_real(ground: Ground) -> None:
     """Without the annotation that says that they are simulated."""
     api = ground.api
-    for node in node_objects(api.cloud, api.cluster):
+    for node in node_objects(api.cluster, all_nodes(api)):
         del node["metadata"]["annotations"][SIMULATED_NODE_ANNOTATION]
         api.store(node)

@@ -13,6 +13,7 @@ import pytest
 
 from rehearsal.kubernetes.nodes import node_objects
 from rehearsal.kubernetes.objects import KIND
+from rehearsal.kubernetes.placement import all_nodes
 from tests.synthesis import Synthesis
 from tests.tpuenv.jobs.conftest import Ground, act_as, quick
 from tests.tpuenv.jobs.situations import make
@@ -43,7 +44,9 @@ def break_node(ground: Ground, pool: str, number: int, **change: Any) -> None:
     """Writes a node as its kubelet, or a person, would."""
     api = ground.api
     node = next(
-        item for item in node_objects(api.cloud, api.cluster) if item["metadata"]["name"].endswith(f"-{pool}-{number}")
+        item
+        for item in node_objects(api.cluster, all_nodes(api))
+        if item["metadata"]["name"].endswith(f"-{pool}-{number}")
     )
     node["spec"].update(change)
     if not change:
