@@ -19,6 +19,7 @@ from environment.settings.model import KEYS
 from rehearsal import started_processes
 from tests import published
 from tests.examples import examples
+from tests.passed_tests import passed_tests
 from tests.reused_synthesis.copy_synthesis import FOLDER as REUSED
 
 if TYPE_CHECKING:
@@ -74,11 +75,20 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return (os.cpu_count() or 1) + 1
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    passed = set(passed_tests().read_text(encoding="utf-8").splitlines())
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in passed])
+    items[:] = [item for item in items if item.nodeid not in passed]
     items.sort(key=lambda item: -_LONGEST.get(item.path.name, 0))
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_TEST_SECONDS))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.when == "call" and report.passed and "PYTEST_XDIST_WORKER" not in os.environ:
+        with passed_tests().open("a", encoding="utf-8") as file:
+            file.write(f"{report.nodeid}\n")
 
 
 # Processes that were there before a test began, or that belong to a fixture which more than one test uses.

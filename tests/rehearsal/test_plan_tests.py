@@ -13,9 +13,7 @@ from environment.project import ROOT
 from rehearsal.cloudbuild import workspace
 from rehearsal.cloudbuild.config import read
 from rehearsal.cloudbuild.images import Images
-
-# The tests of these rooms start no program and ask no network: what is in them imports the standard library and PyYAML.
-PURE = ["--ignore=tests/admission", "--ignore=tests/environment"]
+from tests.passed_tests import PASSED, passed_tests
 
 # The first process of a network of its own: its loopback is down at first. SIOCSIFFLAGS, IFF_UP | IFF_RUNNING.
 LOOPBACK_UP = """
@@ -54,14 +52,24 @@ def test_the_tests_of_the_plan_build_pass_offline_as_a_user_with_the_programs_of
     terraform = str(Path(str(shutil.which("terraform"))).absolute())
     path = Images(builder="").path(tmp_path / "bin", terraform=terraform)
     (tmp_path / "home").mkdir()
+    passed = tmp_path / "passed"
+    passed.touch()
     done = subprocess.run(
         # One process: each takes eight seconds to begin, and other tests need the other cores.
-        [*isolated, sys.executable, *step.args, *PURE, "-n", "1"],
+        [*isolated, sys.executable, *step.args, "-n", "1"],
         cwd=tmp_path / "workspace",
-        env={"PATH": path, "HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path), "LANG": "C.UTF-8"},
+        env={
+            "PATH": path,
+            "HOME": str(tmp_path / "home"),
+            "TMPDIR": str(tmp_path),
+            "LANG": "C.UTF-8",
+            PASSED: str(passed),
+        },
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
     assert done.returncode == 0, done.stdout[-10_000:]
+    with passed_tests().open("a", encoding="utf-8") as file:
+        file.write(passed.read_text(encoding="utf-8"))
