@@ -28,11 +28,11 @@ class Axis:
 
     @property
     def texts(self) -> list[str]:
-        return [_written(tick / self.factor) for tick in self.ticks]
+        return [f"{tick / self.factor:.6g}" for tick in self.ticks]
 
     def exactly(self, value: float) -> str:
         """One value with its unit."""
-        return f"{_written(float(f'{value / self.factor:.3g}'))} {self.unit}".strip()
+        return f"{round(value / self.factor, 1):.6g} {self.unit}".strip()
 
 
 def axis_for(values: Sequence[float], unit: str) -> Axis:
@@ -49,10 +49,3 @@ def axis_for(values: Sequence[float], unit: str) -> Axis:
         step = max(step, 1.0)  # of what is counted there are no halves
     first, last = math.floor(low / step), math.ceil(round(high / step, 6))
     return Axis(ticks=[step * index for index in range(first, last + 1)], factor=factor, unit=name)
-
-
-def _written(value: float) -> str:
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if abs(value) >= size:
-            return f"{value / (1e3 if letter == 'k' else size):.4g}{letter}"
-    return f"{value:.4g}"

@@ -31,7 +31,6 @@ class Tile:
     title: str
     plots: tuple[Plot, ...] = ()
     axis: str = ""
-    thresholds: tuple[float, ...] = ()
     scorecard: bool = False
     text: str = ""
 
@@ -74,8 +73,7 @@ def _tile(tile: Mapping[str, Any]) -> Tile:
         return Tile(
             **common,
             plots=tuple(_plot(data["timeSeriesQuery"], data["plotType"]) for data in chart["dataSets"]),
-            axis=chart.get("yAxis", {}).get("label", ""),
-            thresholds=tuple(threshold["value"] for threshold in chart.get("thresholds", [])),
+            axis=chart["yAxis"]["label"],
         )
     if card := widget.get("scorecard"):
         return Tile(**common, plots=(_plot(card["timeSeriesQuery"]),), scorecard=True)

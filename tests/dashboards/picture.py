@@ -14,14 +14,15 @@ from tests.dashboards.dashboards import Dashboard, Tile
 Values = Sequence[float | None]
 Results = Mapping[str, Sequence[tuple[Mapping[str, str], Values]]]
 
+_WORD = "what"  # the label by which stacks/dashboards.py tells the queries of a chart apart
+
 _WIDTH, _ROW, _MARGIN, _GAP, _HEADER = 1000, 14, 16, 8, 48  # pixels
-WORD = "what"  # the label by which stacks/dashboards.py tells the queries of a chart apart
 _LETTER = 6.1  # width in pixels of most small letters
 _COLORS = ("#1a73e8", "#e8710a", "#12a4af", "#9334e6", "#d01884", "#689f38", "#d93025", "#f9ab00")
 _STYLE = (
     ".page{fill:#f1f3f4}.card{fill:#fff;stroke:#dadce0}.h{font-size:18px;font-weight:500}.t{font-size:13px;font-weight:600}"
     ".s{fill:#5f6368;font-size:11px}.n{font-size:30px}.g{stroke:#e8eaed}.b{stroke:#9aa0a6}"
-    ".l{fill:none;stroke-width:1.6;stroke-linejoin:round}.a{fill-opacity:.3}.w{stroke:#d93025;stroke-dasharray:5 4}"
+    ".l{fill:none;stroke-width:1.6;stroke-linejoin:round}.a{fill-opacity:.3}"
     ".k{stroke:#5f6368}.d1{stroke-dasharray:5 3}.d2{stroke-dasharray:1.5 2.5}"
     + "".join(f".c{index}{{stroke:{color}}}.f{index}{{fill:{color}}}" for index, color in enumerate(_COLORS))
 )
@@ -93,7 +94,7 @@ def _inside(tile: Tile, results: Results, width: float, height: float, hours: in
         return
     lines = list(_lines(tile, results))
     shown = [value for line in lines for value in (*line.top, *(line.base or ())) if value is not None]
-    axis = axis_for([*shown, *tile.thresholds], tile.plots[0].unit)
+    axis = axis_for(shown, tile.plots[0].unit)
     if tile.scorecard:
         now = lines[0].top[-1] if lines else None
         yield _text(12, 58, "no data" if now is None else axis.exactly(now), "n")
@@ -105,8 +106,6 @@ def _inside(tile: Tile, results: Results, width: float, height: float, hours: in
         yield f'<g transform="translate(0 {height - legend_height:.0f})">{legend}</g>'
     for line in lines:
         yield from _drawn(line, frame)
-    for value in tile.thresholds:
-        yield f'<path d="M{frame.left:.0f} {frame.y(value):.1f}H{frame.right:.0f}" class="w"/>'
 
 
 def _lines(tile: Tile, results: Results) -> Iterator[_Line]:
@@ -116,8 +115,8 @@ def _lines(tile: Tile, results: Results) -> Iterator[_Line]:
     base: Sequence[float] | None = None
     for plot in tile.plots:
         for labels, values in results[plot.query]:
-            name = ", ".join(value for label, value in labels.items() if label not in ("__name__", WORD))
-            word = labels.get(WORD, "")
+            name = ", ".join(value for label, value in labels.items() if label not in ("__name__", _WORD))
+            word = labels.get(_WORD, "")
             names += [name] if name not in names else []
             words += [word] if word not in words else []
             color, dash = names.index(name) % len(_COLORS), words.index(word)
