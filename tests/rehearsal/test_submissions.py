@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 
+import environment
 import rehearsal.jobs
 from environment import Environment
 from manifests.recipes import FOLDER, all_recipes
@@ -16,7 +18,7 @@ from rehearsal.jobs import delete
 from rehearsal.kubernetes.api import Api
 from tests.recipe_folders import recipes_with
 from tests.rehearsal.conftest import FLEET
-from tests.rehearsal.deployed import world_of
+from tests.rehearsal.deployed import api_of, world_of
 from tests.rehearsal.fake import FakeCloud
 from tests.synthesis import Synthesis
 from tpuenv.rehearsals.parts import Parts
@@ -85,6 +87,19 @@ def test_every_recipe_is_submitted_on_one_slice_and_on_all_and_placed_host_by_ho
         tpu-training: created: ConfigMap serve admitted: slice, 8 pods, on {first}, {second}
         """
     ), "each finds the slices free"
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_recipes_wait_for_queues_that_are_held_and_for_no_others_that_are_stopped(
+    deployed: FakeCloud, job: str, tmp_path: Path, held: bool
+) -> None:
+    api = api_of(deployed)
+    queue = api.resource("kueue.x-k8s.io/v1beta2", "ClusterQueue")
+    api.patch(queue, "", "tpu-training", {"spec": {"stopPolicy": "Hold"}})
+    (tmp_path / "vars.env").write_text(f"PROJECT_ID=my-project\nHOLD_QUEUES={str(held).lower()}\n", encoding="utf-8")
+    parts = submitted(deployed, environment.load(tmp_path / "vars.env", {}), server=job)
+    waits = ["is not admitted: waits: " in problem for problem in parts.problems]
+    assert waits == ([] if held else [True] * 4)
 
 
 def test_every_manifest_of_a_recipe_is_submitted_in_the_order_of_the_files(

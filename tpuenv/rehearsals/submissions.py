@@ -16,9 +16,11 @@ from tpuenv.rehearsals.parts import Parts
 from vocabulary.keys import CPU_GROUP
 from vocabulary.printable import counted
 
-# What a job may wait for, as codes of admission: Google's machines; and slices that other teams use.
+# What a job may wait for, as codes of admission: Google's machines; slices that other teams use; and, while HOLD_QUEUES
+# is true, the queues.
 _MACHINES = frozenset({"admission-check"})
 _OTHERS = frozenset({"quota-in-use"})
+_HELD = frozenset({"queue-stopped"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +146,8 @@ def _submit(parts: Parts, cluster: str, round_: _Round, team: str, owned: int, c
         chips += submitted.chips
         # A team's job starts on slices that the team owns, whatever the others do. All teams share the CPU pool.
         may_wait_for = _MACHINES if round_.group and chips <= owned_chips else _MACHINES | _OTHERS
+        if parts.environment.settings.hold_queues:
+            may_wait_for |= _HELD
         verdict = "; ".join(submitted.lines)
         if submitted.pods_without_node:
             parts.wrong(f"{what}: {submitted.pods_without_node} pods have no node pool: {verdict}")
