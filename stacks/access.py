@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from cdktf import ITerraformDependable
 from cdktf_cdktf_provider_google.artifact_registry_repository_iam_member import ArtifactRegistryRepositoryIamMember
 from cdktf_cdktf_provider_google.project_iam_member import ProjectIamMember
 from cdktf_cdktf_provider_kubernetes.role_binding_v1 import RoleBindingV1
@@ -9,8 +12,10 @@ from constructs import Construct
 
 from environment import Environment, MemberKind
 from environment.members import Member
+from environment.names import KUEUE_NAMESPACE
 from stacks.rbac import READ, Subject, grant_in_cluster, grant_in_namespace
 from stacks.teams import Team
+from vocabulary.keys import LINKS
 
 OWN = [*READ, "create", "delete", "deletecollection", "patch", "update"]
 
@@ -24,6 +29,7 @@ RULES = (
     ([""], ["pods/exec", "pods/portforward"], ["create", "get"]),
     (["kueue.x-k8s.io"], ["localqueues", "workloads"], READ),
 )
+LINK_RULES = (([""], ["configmaps"], ["get"]),)
 QUEUE_RULES = ((["kueue.x-k8s.io"], ["clusterqueues", "cohorts", "resourceflavors", "workloadpriorityclasses"], READ),)
 
 NAME = "tpuenv-member"
@@ -40,7 +46,15 @@ class Access(Construct):
     `members` are the role bindings by team; a team without members has none.
     """
 
-    def __init__(self, scope: Construct, id_: str, *, environment: Environment, teams: list[Team]) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        environment: Environment,
+        teams: list[Team],
+        depends_on: Sequence[ITerraformDependable],
+    ) -> None:
         super().__init__(scope, id_)
         self.members: dict[str, RoleBindingV1] = {
             team.team.name: grant_in_namespace(
@@ -64,6 +78,18 @@ class Access(Construct):
             rules=QUEUE_RULES,
             subjects=map(_subject, everybody),
         )
+        if environment.settings.observability:
+            grant_in_namespace(
+                self,
+                ("link-reader", "link-readers"),
+                name=NAME,
+                namespace=KUEUE_NAMESPACE,
+                rules=LINK_RULES,
+                subjects=map(_subject, everybody),
+                only=[LINKS],
+                # The namespace comes with its first release.
+                depends_on=depends_on,
+            )
         for member in everybody:
             id_ = f"{member.kind.value}-{member.email}"
             ProjectIamMember(

@@ -46,7 +46,7 @@ def alerts(environment: Environment) -> tuple[Alert, ...]:
             id_="jobset-restarts",
             title="a job restarts again and again",
             query=f"({queries.restarts_of_an_hour()}) >= {RESTARTS_AN_HOUR}",
-            minutes=0,
+            minutes=1,
             help="The JobSet has restarted three times in an hour. `tpuenv logs JOB` shows its last lines, "
             "`tpuenv why JOB` which host crashed. Where nodes were taken away, the dashboard of TPUs shows "
             "interruptions.",
@@ -55,7 +55,7 @@ def alerts(environment: Environment) -> tuple[Alert, ...]:
             id_="nat-ports",
             title="Cloud NAT has no ports left",
             query=f"(sum(increase({queries.nat('dropped_sent_packets_count', _NO_PORTS)}[5m]))) > 0",
-            minutes=0,
+            minutes=1,
             help="Connections from nodes to the internet are dropped, because a VM has used all ports that Cloud NAT "
             "gives it for one destination. Open fewer connections at once, download into the team's bucket first, or "
             "use mirrors. https://cloud.google.com/nat/docs/troubleshooting",

@@ -75,11 +75,11 @@ def _labelled(query: str, word: str) -> str:
 
 
 def dashboards(environment: Environment) -> dict[str, dict[str, Any]]:
-    """The dashboards of an environment, by id."""
+    """The dashboards of an environment, by a word for links."""
     prefix = environment.names.prefix
     return {
-        "tpus": _dashboard(f"{prefix}: TPUs", _tpus(Queries(environment))),
-        "queues": _dashboard(f"{prefix}: queues and jobs", _queues(Queries(environment))),
+        "TPUs": _dashboard(f"{prefix}: TPUs", _tpus(Queries(environment))),
+        "queues-and-jobs": _dashboard(f"{prefix}: queues and jobs", _queues(Queries(environment))),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from cdktf import Fn
 from cdktf_cdktf_provider_google.monitoring_alert_policy import (
     MonitoringAlertPolicy,
     MonitoringAlertPolicyConditions,
@@ -12,6 +13,7 @@ from cdktf_cdktf_provider_google.monitoring_alert_policy import (
 )
 from cdktf_cdktf_provider_google.monitoring_dashboard import MonitoringDashboard
 from cdktf_cdktf_provider_google.monitoring_notification_channel import MonitoringNotificationChannel
+from cdktf_cdktf_provider_kubernetes.manifest import Manifest, ManifestFieldManager
 from constructs import Construct
 
 from environment import Environment
@@ -21,10 +23,13 @@ from stacks.base import ClusterUser
 from stacks.charts import LocalChart
 from stacks.dashboards import dashboards
 from stacks.queries import collected
+from vocabulary.keys import LINKS
 
 # Where the collectors of managed Prometheus run, with the service account `collector`.
 # https://cloud.google.com/kubernetes-engine/docs/tutorials/kueue-cohort
 COLLECTORS, COLLECTORS_OF_AUTOPILOT = "gmp-system", "gke-gmp-system"
+
+CONSOLE = "https://console.cloud.google.com/monitoring"
 
 INSTALL_LIMIT_SECONDS = 300
 
@@ -46,11 +51,17 @@ class Observability(ClusterUser):
                 "keep": collected(),
             },
             timeout_seconds=INSTALL_LIMIT_SECONDS,
-            depends_on=[],
+            depends_on=(),
         )
+        links = {}
         for name, content in dashboards(environment).items():
             dashboard = MonitoringDashboard(self, f"dashboard-{name}", dashboard_json=json.dumps(content))
-            self.output(f"dashboard_{name}", dashboard.id, f"The dashboard '{content['displayName']}'")
+            # The server gives the id.
+            links[name] = f"{CONSOLE}/dashboards/builder/{Fn.basename(dashboard.id)}?project={settings.project_id}"
+            self.output(
+                f"dashboard_{name.lower().replace('-', '_')}", links[name], f"The dashboard '{content['displayName']}'"
+            )
+        self._show({**links, "alerts": f"{CONSOLE}/alerting?project={settings.project_id}"})
         channels = [
             MonitoringNotificationChannel(
                 self,
@@ -63,6 +74,22 @@ class Observability(ClusterUser):
         ]
         for alert in alerts(environment):
             self._policy(alert, channels)
+
+    def _show(self, links: dict[str, str]) -> None:
+        """Where `tpuenv status` and `submit` find the links: they read the cluster anyway, and people who may use it
+        need no access to Terraform's state.
+        """
+        Manifest(
+            self,
+            "links",
+            manifest={
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": LINKS, "namespace": KUEUE_NAMESPACE},
+                "data": links,
+            },
+            field_manager=ManifestFieldManager(name="tpuenv", force_conflicts=True),
+        )
 
     def _policy(self, alert: Alert, channels: list[str]) -> None:
         condition = MonitoringAlertPolicyConditionsConditionPrometheusQueryLanguage(

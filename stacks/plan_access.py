@@ -40,7 +40,8 @@ KINDS = {
 DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions")
 
 # Helm keeps its releases in Secrets and lists them by label, so single names cannot be given. The certificates of the
-# webhooks are in the same namespaces and can be read too; nothing of the teams is there.
+# webhooks are in the same namespaces and can be read too; nothing of the teams is there. The ConfigMap of the stack
+# `observability` is beside Kueue.
 RELEASES = (JOBSET_NAMESPACE, KUEUE_NAMESPACE)
 
 
@@ -83,7 +84,10 @@ class PlanAccess(Construct):
                 (f"releases-{namespace}", f"release-readers-{namespace}"),
                 name=NAME,
                 namespace=namespace,
-                rules=[([""], ["secrets"], ["get", "list"])],
+                rules=[
+                    ([""], ["secrets"], ["get", "list"]),
+                    *([([""], ["configmaps"], ["get"])] if namespace == KUEUE_NAMESPACE else ()),
+                ],
                 subjects=subjects,
                 # The namespace comes with its first release.
                 depends_on=depends_on,

@@ -60,15 +60,24 @@ def grant_in_namespace(
     namespace: str,
     rules: Iterable[Rule],
     subjects: Iterable[Subject],
+    only: Sequence[str] = (),
     depends_on: Sequence[ITerraformDependable] = (),
 ) -> RoleBindingV1:
-    """A role in a namespace and its binding, both of that name; `ids` are those of the two constructs."""
+    """A role in a namespace and its binding, both of that name; `ids` are those of the two constructs.
+
+    `only` are the names of the objects that the rules are about; without it, they are about all.
+    """
     role = RoleV1(
         scope,
         ids[0],
         metadata=RoleV1Metadata(name=name, namespace=namespace),
         rule=[
-            RoleV1Rule(api_groups=list(groups), resources=list(resources), verbs=list(verbs))
+            RoleV1Rule(
+                api_groups=list(groups),
+                resources=list(resources),
+                verbs=list(verbs),
+                resource_names=list(only) or None,
+            )
             for groups, resources, verbs in rules
         ],
         depends_on=list(depends_on) or None,

@@ -74,6 +74,7 @@ TEAM_LABEL = "tpuenv/team"  # on the namespace of a team
 RECIPE_LABEL = "tpuenv/recipe"  # on what `tpuenv submit` creates
 SUBMISSION_ANNOTATION = "tpuenv/submission"  # there too: another value for each start of the command
 TEAM_ACCOUNT = "training"  # the Kubernetes service account that jobs of a team run as
+LINKS = "tpuenv-links"  # the ConfigMap with the addresses of the dashboards, beside Kueue
 
 # Ours, on flavors: what one node of the flavor has for a pod, as quantities. Kueue counts whole pools, so admission
 # reads it here. On the flavor of cores and memory it is a node of the CPU pool, and what that pool has at its largest.

@@ -288,6 +288,8 @@ class FakeCloud:
         return _REFERENCE.sub(lambda match: str(self._reference(match.group(1))), value)
 
     def _reference(self, text: str) -> Any:
+        if function := re.fullmatch(r"basename\((.+)\)", text):
+            return str(self._reference(function[1])).rpartition("/")[2]
         parts = text.split(".")
         start = 3 if parts[0] == "data" else 2
         address = ".".join(parts[:start])

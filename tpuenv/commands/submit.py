@@ -60,6 +60,7 @@ def submit(
     from tpuenv.google.clients import connect_without_quota_project
     from tpuenv.jobs.follow import follow_again, following
     from tpuenv.jobs.images import how_to_build, pinned_images
+    from tpuenv.jobs.links import link_lines, log_link, read_links
     from tpuenv.jobs.submission import create
     from tpuenv.kubernetes.connection import connect
 
@@ -73,11 +74,15 @@ def submit(
         job = create(cluster, manifests, recipe=run.recipe.name)
         progress.doing("")
         progress.line(f"Created {job}")
+        links = {**read_links(cluster), "log": log_link(environment, job)}
+        code = 0
         if not detach:
             build, is_cluster = how_to_build([run.recipe.name]), job.kind == "RayCluster"
-            return following(cluster, job, progress=progress, build=build, until_it_runs=is_cluster)
-    print(f"To follow it: {follow_again(job.name, job.team)}")
-    return 0
+            code = following(cluster, job, progress=progress, build=build, until_it_runs=is_cluster)
+    if detach:
+        print(f"To follow it: {follow_again(job.name, job.team)}")
+    print("\n".join(link_lines(links)), file=sys.stderr)
+    return code
 
 
 def _documents(run: Run) -> list[Document]:

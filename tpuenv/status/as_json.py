@@ -24,6 +24,7 @@ def document(status: Status) -> dict[str, Any]:
         "queues": None if status.queues is None else [_queue(queue) for queue in status.queues],
         "jobs": [_job(job, status.time) for job in status.jobs],
         "notes": list(status.notes),
+        "links": dict(status.links),
     }
 
 

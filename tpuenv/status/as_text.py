@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tpuenv.jobs.diagnosis.diagnose import obstacles
 from tpuenv.jobs.job import Job
+from tpuenv.jobs.links import link_lines
 from tpuenv.jobs.table import age
 from tpuenv.status.queues import Queue
 from tpuenv.status.read_status import Status
@@ -20,7 +21,7 @@ Row = tuple[Sequence[str], Iterable[str]]  # the cells, and the lines below them
 
 
 def tables(status: Status) -> Iterator[str]:
-    """The lines: slices, queues, jobs that have not ended, and notes."""
+    """The lines: slices, queues, jobs that have not ended, notes, and links."""
     yield from _table(("SLICES OF", "TYPE", "ALL", "USED", "FREE", "BROKEN"), map(_slices, status.slices))
     if status.queues is not None:
         yield ""
@@ -36,6 +37,9 @@ def tables(status: Status) -> Iterator[str]:
     if ended := len(status.jobs) - len(going):
         yield f"{counted(ended, 'job')} ended: see `tpuenv jobs`"
     yield from (printable(f"note: {note}") for note in status.notes)
+    if status.links:
+        yield ""
+        yield from link_lines(status.links)
 
 
 def _slices(slices: Slices) -> Row:

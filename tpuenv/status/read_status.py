@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from environment import Environment
 from tpuenv.jobs.diagnosis.snapshot import readable
 from tpuenv.jobs.job import Job
+from tpuenv.jobs.links import read_links
 from tpuenv.jobs.read_jobs import read_teams
 from tpuenv.kubernetes.client import Cluster
 from tpuenv.status.queues import Queue, queue_of
@@ -29,6 +30,7 @@ class Status:
     queues: tuple[Queue, ...] | None
     jobs: tuple[Job, ...]
     notes: tuple[str, ...]
+    links: Mapping[str, str]  # to the dashboards and alerts
 
 
 def read_status(cluster: Cluster, environment: Environment, teams: Sequence[str]) -> Status:
@@ -53,6 +55,7 @@ def read_status(cluster: Cluster, environment: Environment, teams: Sequence[str]
         queues=None if queues is None else tuple(queue for queue in every if queue.team in teams),
         jobs=tuple(job for job in jobs if job.team in teams),
         notes=tuple(notes),
+        links=read_links(cluster),
     )
 
 

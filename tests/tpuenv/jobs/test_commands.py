@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -66,7 +67,16 @@ def test_submit_that_is_detached_ends_at_once_and_says_how_to_follow(
     (created,) = jobsets(ground)
     name = created["metadata"]["name"]  # type: ignore[index]
     assert name.startswith("hello-tpu-")
-    assert capsys.readouterr().out == f"To follow it: tpuenv logs {name} --team {TEAM} --follow\n"
+    printed = capsys.readouterr()
+    assert printed.out == f"To follow it: tpuenv logs {name} --team {TEAM} --follow\n"
+    assert [line.partition(": ")[0] for line in printed.err.splitlines()[-4:]] == [
+        "alerts",
+        "queues and jobs",
+        "TPUs",
+        "log",
+    ]
+    assert unquote(printed.err.splitlines()[-1]).startswith("log: https://console.cloud.google.com/logs/query;query=")
+    assert f'resource.labels.pod_name=~"^{name}-"?project=my-project' in unquote(printed.err)
 
 
 def test_a_run_whose_image_was_not_built_creates_nothing(ground: Ground, capsys: Capture) -> None:

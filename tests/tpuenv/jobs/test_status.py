@@ -63,7 +63,7 @@ def test_slices_queues_and_jobs_are_shown(ground: Ground) -> None:
         "QUEUE OF PENDING ADMITTED GROUP QUOTA USED BORROWED",
         "tpu-training 1 2 tpu 2 2 0",
     ]
-    rows = {line.split()[0]: line for line in lines[6:]}
+    rows = {line.split()[0]: line for line in lines[6:] if line}
     assert rows["JOB"] == "JOB TEAM STATE GROUP SLICES HOSTS RESTARTS AGE"
     assert rows["one"].startswith("one tpu-training running tpu 1 4/4 2 ")
     assert rows["train"].startswith("train tpu-training waiting, 1 in its queue - 1 0/4 0 ")
@@ -75,7 +75,36 @@ def test_an_environment_without_jobs_says_so_and_ended_jobs_are_counted(ground: 
     make(ground.api, {"make": [{"name": "train"}], "end": {"type": "Completed", "reason": "AllJobsCompleted"}})
     lines = lines_of(ground)
     assert lines[1] == "tpu v6e-16 2 0 2 0"
-    assert lines[-2:] == ["No job waits or runs.", "1 job ended: see `tpuenv jobs`"]
+    assert lines[lines.index("No job waits or runs.") + 1] == "1 job ended: see `tpuenv jobs`"
+
+
+def test_the_last_lines_are_links_to_the_dashboards_and_alerts(ground: Ground) -> None:
+    console = "https://console.cloud.google.com/monitoring"
+    *_, empty, alerts, queues, tpus = lines_of(ground)
+    assert empty == ""
+    for word, line in {"TPUs": tpus, "queues and jobs": queues}.items():
+        (dashboard,) = (
+            item.name.rpartition("/")[2]
+            for item in ground.fake.cloud.find("google_monitoring_dashboard")
+            if json.loads(item.attributes["dashboard_json"])["displayName"] == f"tpu: {word}"
+        )
+        assert line == f"{word}: {console}/dashboards/builder/{dashboard}?project=my-project"
+    assert alerts == f"alerts: {console}/alerting?project=my-project"
+
+
+def test_without_the_dashboards_there_are_no_links(ground: Ground) -> None:
+    ground.api.remove(ground.api.get(ground.api.resource("v1", "ConfigMap"), "kueue-system", "tpuenv-links"))
+    assert lines_of(ground)[-1] == "No job waits or runs."
+
+
+def test_links_that_may_not_be_read_are_left_out(fleet: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    act_as("alice@example.com", monkeypatch)
+    assert lines_of(fleet)[-1].startswith("TPUs: https://")
+    binding = next(
+        item for item in fleet.fake.cloud.find(KIND) if "|RoleBinding|kueue-system|tpuenv-member" in item.name
+    )
+    fleet.fake.cloud.delete(KIND, binding.name)
+    assert not any("https://" in line for line in lines_of(fleet))
 
 
 @pytest.mark.parametrize(
