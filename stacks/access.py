@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from cdktf import ITerraformDependable
 from cdktf_cdktf_provider_google.artifact_registry_repository_iam_member import ArtifactRegistryRepositoryIamMember
 from cdktf_cdktf_provider_google.project_iam_member import ProjectIamMember
 from cdktf_cdktf_provider_kubernetes.role_binding_v1 import RoleBindingV1
@@ -12,10 +9,8 @@ from constructs import Construct
 
 from environment import Environment, MemberKind
 from environment.members import Member
-from environment.names import KUEUE_NAMESPACE
 from stacks.rbac import READ, Subject, grant_in_cluster, grant_in_namespace
 from stacks.teams import Team
-from vocabulary.keys import LINKS
 
 OWN = [*READ, "create", "delete", "deletecollection", "patch", "update"]
 
@@ -29,7 +24,6 @@ RULES = (
     ([""], ["pods/exec", "pods/portforward"], ["create", "get"]),
     (["kueue.x-k8s.io"], ["localqueues", "workloads"], READ),
 )
-LINK_RULES = (([""], ["configmaps"], ["get"]),)
 QUEUE_RULES = ((["kueue.x-k8s.io"], ["clusterqueues", "cohorts", "resourceflavors", "workloadpriorityclasses"], READ),)
 
 NAME = "tpuenv-member"
@@ -46,15 +40,7 @@ class Access(Construct):
     `members` are the role bindings by team; a team without members has none.
     """
 
-    def __init__(
-        self,
-        scope: Construct,
-        id_: str,
-        *,
-        environment: Environment,
-        teams: list[Team],
-        depends_on: Sequence[ITerraformDependable],
-    ) -> None:
+    def __init__(self, scope: Construct, id_: str, *, environment: Environment, teams: list[Team]) -> None:
         super().__init__(scope, id_)
         self.members: dict[str, RoleBindingV1] = {
             team.team.name: grant_in_namespace(
@@ -76,20 +62,8 @@ class Access(Construct):
             ("queue-reader", "queue-readers"),
             name=NAME,
             rules=QUEUE_RULES,
-            subjects=map(_subject, everybody),
+            subjects=map(subject_of, everybody),
         )
-        if environment.settings.observability:
-            grant_in_namespace(
-                self,
-                ("link-reader", "link-readers"),
-                name=NAME,
-                namespace=KUEUE_NAMESPACE,
-                rules=LINK_RULES,
-                subjects=map(_subject, everybody),
-                only=[LINKS],
-                # The namespace comes with its first release.
-                depends_on=depends_on,
-            )
         for member in everybody:
             id_ = f"{member.kind.value}-{member.email}"
             ProjectIamMember(
@@ -111,8 +85,9 @@ class Access(Construct):
 
 def subjects_of(team: Team) -> list[Subject]:
     """The members of a team, as the subjects of a binding."""
-    return [_subject(member) for member in team.team.members]
+    return [subject_of(member) for member in team.team.members]
 
 
-def _subject(member: Member) -> Subject:
+def subject_of(member: Member) -> Subject:
+    """A member, as the subject of a binding."""
     return SUBJECT_KINDS[member.kind], member.email

@@ -18,11 +18,13 @@ from constructs import Construct
 
 from environment import Environment
 from environment.names import KUEUE_NAMESPACE
+from stacks.access import NAME, subject_of
 from stacks.alerts import Alert, alerts
 from stacks.base import ClusterUser
 from stacks.charts import LocalChart
 from stacks.dashboards import dashboards
 from stacks.queries import collected
+from stacks.rbac import grant_in_namespace
 from vocabulary.keys import LINKS
 
 # Where the collectors of managed Prometheus run, with the service account `collector`.
@@ -90,6 +92,17 @@ class Observability(ClusterUser):
             },
             field_manager=ManifestFieldManager(name="tpuenv", force_conflicts=True),
         )
+        members = dict.fromkeys(member for team in self.environment.teams for member in team.members)
+        if members:
+            grant_in_namespace(
+                self,
+                ("link-reader", "link-readers"),
+                name=NAME,
+                namespace=KUEUE_NAMESPACE,
+                rules=[([""], ["configmaps"], ["get"])],
+                subjects=map(subject_of, members),
+                only=[LINKS],
+            )
 
     def _policy(self, alert: Alert, channels: list[str]) -> None:
         condition = MonitoringAlertPolicyConditionsConditionPrometheusQueryLanguage(

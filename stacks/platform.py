@@ -75,7 +75,7 @@ class Platform(ClusterUser):
             )
             for team in environment.teams
         ]
-        access = Access(self, "access", environment=environment, teams=teams, depends_on=[kueue])
+        access = Access(self, "access", environment=environment, teams=teams)
         if environment.settings.xpk_compatibility:
             XpkAccess(self, "xpk", environment=environment, teams=teams)
         for team in teams:

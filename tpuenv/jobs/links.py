@@ -23,8 +23,9 @@ def read_links(cluster: Cluster) -> Mapping[str, str]:
     except Failed:
         return {}
     data = written.get("data")
-    names = sorted(data, key=str.casefold) if isinstance(data, dict) else []
-    return {name.replace("-", " "): str(data[name]) for name in names}
+    if not isinstance(data, dict):
+        return {}
+    return {name.replace("-", " "): str(data[name]) for name in sorted(data, key=str.casefold)}
 
 
 def log_link(environment: Environment, job: Job) -> str:
