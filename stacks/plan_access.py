@@ -78,6 +78,7 @@ class PlanAccess(Construct):
                 rules=[([""], ["configmaps"], ["get"])],
                 subjects=subjects,
             )
+        links = [([""], ["configmaps"], ["get"])] if environment.settings.observability else []
         for namespace in RELEASES:
             grant_in_namespace(
                 self,
@@ -86,7 +87,7 @@ class PlanAccess(Construct):
                 namespace=namespace,
                 rules=[
                     ([""], ["secrets"], ["get", "list"]),
-                    *([([""], ["configmaps"], ["get"])] if namespace == KUEUE_NAMESPACE else ()),
+                    *(links if namespace == KUEUE_NAMESPACE else []),
                 ],
                 subjects=subjects,
                 # The namespace comes with its first release.

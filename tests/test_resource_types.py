@@ -76,7 +76,7 @@ def test_every_attribute_that_a_file_names_is_in_the_schema(type_: str) -> None:
     row, known = facts_of(type_), {*paths(block_of(type_), "")}
     templates = (row.name, row.import_, row.permissions.on, row.permissions.parent)
     named = {path for template in templates for path in re.findall(r"\{([\w.]+)(?::last)?\}", template)}
-    named |= {*row.permissions.acts_as, *([row.listing.attribute] if row.listing else [])}
+    named |= {*row.permissions.acts_as, *([row.listing.attribute.partition(".")[0]] if row.listing else [])}
     if facts := row.provider:
         named |= {*facts.replaces, *facts.count_replaces, *facts.defaults, *facts.forms, *facts.never_sent}
         named |= {*facts.computed_blocks, *facts.sensitive, *facts.from_provider}

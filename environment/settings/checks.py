@@ -41,6 +41,12 @@ def conflicts(settings: Settings) -> Iterator[Problem]:
             message="'true' contradicts DELETION_PROTECTION 'true'; to destroy the environment with its data set "
             "DELETION_PROTECTION=false, to keep it set DESTROY_DATA=false",
         )
+    if settings.alert_emails and not settings.observability:
+        yield Problem(
+            keys=("ALERT_EMAILS", "OBSERVABILITY"),
+            message=f"'{settings.alert_emails[0]}' gets no email with OBSERVABILITY=false, which leaves the alerts "
+            "out; set OBSERVABILITY=true, or leave it empty",
+        )
     if settings.autopilot:
         yield from _autopilot_conflicts(settings)
     yield from _exclusion_conflicts(settings.maintenance_exclusion_start, settings.maintenance_exclusion_end)

@@ -57,7 +57,7 @@ def _page(cloud: Cloud, request: Request, type_: str, listing: Listing, *, colle
             listing.id_: re.sub(r"^projects/[^/]+", f"projects/{number}", item.name)
             if listing.id_ == "name"
             else item.name.rpartition("/")[2],
-            listing.field: item.attributes.get(listing.attribute),
+            listing.field: listing.chosen(item.attributes),
         }
         for item in objects[start : start + _PAGE]
     ]

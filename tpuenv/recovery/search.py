@@ -228,7 +228,7 @@ def search_by_name(
     """Adds to `objects` the one of that name whose id the server gave, or to `undecided` that there are several."""
     facts = facts_of(planned.type_)
     assert facts.listing is not None
-    collection, name = planned.text(facts.collection), planned.values.get(facts.listing.attribute)
+    collection, name = planned.text(facts.collection), facts.listing.chosen(planned.values)
     if collection is None or not name:
         return
     try:

@@ -76,7 +76,8 @@ class Listing:
 
     host        of the API; the list method's path is the type's `name` up to {number}
     items       the field of its answer that holds the objects
-    field       an object's field with the name that a person chose; `attribute` is that name in Terraform
+    field       an object's field with the name that a person chose; `attribute` is that name in Terraform: of an
+                attribute that is JSON, with the key after a dot
     id_         an object's field with the id, whole or as the last part of a name
     permission  what listing takes; `role` is a role of Google's that has it
     version     of the API
@@ -90,6 +91,12 @@ class Listing:
     permission: str
     role: str
     version: str = "v1"
+
+    def chosen(self, values: Mapping[str, Any]) -> Any:
+        """The name that a person chose, of the attributes in Terraform; None where it is not known."""
+        attribute, _, key = self.attribute.partition(".")
+        value = values.get(attribute)
+        return json.loads(value).get(key) if key and isinstance(value, str) else value
 
 
 @dataclass(frozen=True, kw_only=True)
