@@ -17,8 +17,10 @@ from environment import load
 from environment.names import PIPELINE, TPU_VMS
 from environment.tpu import slice_for, tpu_types
 from environment.tpu_catalogue import MACHINE_TYPES, ZONES_OF_GENERATION
+from stacks.alerts import alerts
 from stacks.app import STACKS
 from stacks.pipeline import Pipeline
+from stacks.queries import metrics
 from stacks.tpu_vms import TpuVms
 from tests import published
 from tests.generate.identities_table import identities_table
@@ -190,6 +192,23 @@ def cost_of_a_slice() -> str:
     return "\n".join(["```text", *difference(before, after, prices.used), "```"])
 
 
+def alerts_table() -> str:
+    """A row for each alert: what it is, after how long, and what to do."""
+    rows = ["| an alert says that | after | what to do |", "|---|---|---|"]
+    environment = load(ROOT / "tests" / "cases" / "default.env", {})
+    rows += [f"| {alert.title} | {alert.minutes} min | {alert.help} |" for alert in alerts(environment)]
+    return "\n".join(rows)
+
+
+def metrics_table() -> str:
+    """A row for each metric: its name in Cloud Monitoring, what it is, and the page that documents it."""
+    rows = ["| metric | what it is | |", "|---|---|---|"]
+    for row in metrics().values():
+        what = "; ".join(filter(None, [row["what"], row.get("note", "")]))
+        rows.append(f"| `{row['cloud_monitoring']}` | {what} | [source]({row['source']}) |")
+    return "\n".join(rows)
+
+
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {
         "rehearsal": rehearsal_output,
@@ -201,6 +220,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "docs/tpu-types.md": {"slices": slices_table, "machines": machines_table, "zones": zones_table},
     "docs/identities.md": {"identities": identities_table},
     "docs/preflight.md": {"preflight": preflight_screen},
+    "docs/observability.md": {"alerts": alerts_table, "metrics": metrics_table},
     "docs/cost.md": {"cost": cost_screen, "change": cost_of_a_slice},
 }
 
