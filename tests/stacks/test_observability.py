@@ -161,7 +161,7 @@ def cost_of(stack: dict[str, Any]) -> tuple[str, str]:
 def test_cost_is_the_list_price_of_each_pool_group(synthesis: Synthesis) -> None:
     query, text = cost_of(synthesis.stack("three-teams-four-groups", STACK)["resource"])
     assert re.findall(r'flavor="([\w-]+)"}\) \* ([\d.]+)', query) == [("dev", "1.215"), ("serve", "2.7")]
-    assert "dev 1.215, serve 2.7 (2026-02-26, https://" in text
+    assert "dev 1.215, serve 2.7 (of [2026-02-26](https://" in text
     assert "**Not in it**, because no list price is known: pretrain, burst." in text
 
 
