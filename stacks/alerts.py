@@ -39,8 +39,8 @@ def alerts(environment: Environment) -> tuple[Alert, ...]:
             query=f"({queries.waiting_chips()}) > 0 and ({queries.free()}) >= ({queries.waiting_chips()})",
             minutes=15,
             help="The team's own quota has room for all that waits in its queue, and nothing is admitted. "
-            "`tpuenv why JOB` names the cause: the room is in another pool group than the job asks for, a check such "
-            "as a ProvisioningRequest is not done, or the queue is on hold.",
+            "`tpuenv why JOB` names the cause: the queue is on hold, jobs that have borrowed the chips do not stop, or "
+            "there are not enough cores or memory.",
         ),
         Alert(
             id_="jobset-restarts",
