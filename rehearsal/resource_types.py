@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rehearsal.cloudbuild import resources
-from rehearsal.google import gke, iam, network, node_pools, project, services, storage, tpu_vms
+from rehearsal.google import gke, iam, monitoring, network, node_pools, project, services, storage, tpu_vms
 from rehearsal.google.resource import GoogleResource
 from rehearsal.kubernetes import helm_release, typed_resources
 from rehearsal.terraform.resource_type import DataSource, ResourceType
@@ -17,7 +17,7 @@ from vocabulary.resource_types import all_types
 
 _WITH_RULES = [
     resource
-    for module in (network, project, iam, storage, gke, node_pools, services, resources)
+    for module in (network, project, iam, storage, gke, node_pools, services, monitoring, resources)
     for resource in module.RESOURCE_TYPES
 ]
 _GOOGLE: dict[str, ResourceType] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from cdktf import Fn
+from cdktf import Fn, TerraformResourceLifecycle
 from cdktf_cdktf_provider_google.monitoring_alert_policy import (
     MonitoringAlertPolicy,
     MonitoringAlertPolicyConditions,
@@ -71,6 +71,8 @@ class Observability(ClusterUser):
                 display_name=f"{environment.names.prefix}: {address}",
                 type="email",
                 labels={"email_address": address},
+                # Google keeps a channel for as long as a policy names it: the policies are updated first.
+                lifecycle=TerraformResourceLifecycle(create_before_destroy=True),
             ).name
             for address in settings.alert_emails
         ]
