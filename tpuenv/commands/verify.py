@@ -64,8 +64,10 @@ def verify(*, team: str | None, group: str | None, timeout: str, json: bool, aut
         from tpuenv.kubernetes.connection import connect
         from tpuenv.verification.verify import verify as verify_runs
 
-        # A pipeline that gives up: what was created is deleted as after Ctrl-C.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        # Of a pipeline that gives up, and of a terminal that is closed: what was created is deleted as after Ctrl-C.
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, signal.default_int_handler)
         with Progress(out=sys.stderr) as progress:
             progress.doing("looking up the image")
             runs = plan.with_images(runs, _images(environment, runs[0].recipe, progress))

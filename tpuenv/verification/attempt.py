@@ -51,13 +51,16 @@ _UNREAL = ("sums and products", "bandwidth", "own bucket", "other buckets")
 
 @dataclass(kw_only=True)
 class Attempt:
-    """`seconds` are those until it must have ended, of which `timeout` is how they were written."""
+    """`seconds` are those until it must have ended, of which `timeout` is how they were written. `settles`: a slice may
+    still count as used by a run before.
+    """
 
     cluster: Cluster
     run: Run
     seconds: float
     timeout: str
     clock: Callable[[], float]
+    settles: bool = False
     job: Job | None = None
     _began: float = field(init=False)
     _nodes_read: bool = False
@@ -91,8 +94,12 @@ class Attempt:
     @property
     def words(self) -> str:
         """How far it is: "research on dev starting (2 of 4 hosts run)"."""
-        where = f"{self.run.team.name} on {self.run.group.name if self.run.group else ''}"
-        return f"{where} {self.job.words if self.job else 'waits for a free slice'}"
+        return f"{self.place} {self.job.words if self.job else 'waits for a free slice'}"
+
+    @property
+    def place(self) -> str:
+        """ "research on dev" """
+        return f"{self.run.team.name} on {self.run.group.name if self.run.group else ''}"
 
     def remains(self) -> list[str]:
         """What is still there of a job that was deleted."""
@@ -123,7 +130,7 @@ class Attempt:
         if not holding:
             self.job = create(self.cluster, [manifest], recipe=RECIPE)
             return None
-        if self.clock() - self._began < _SETTLING * self.cluster.patience.poll:
+        if self.settles and self.clock() - self._began < _SETTLING * self.cluster.patience.poll:
             return None
         if any(item.code not in _TAKEN for item in holding):
             return [self._not_started(Verdict.WAITING, *_said(holding))]

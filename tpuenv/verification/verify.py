@@ -11,7 +11,7 @@ from tpuenv.kubernetes.client import Cluster
 from tpuenv.kubernetes.errors import Unreachable
 from tpuenv.terminal.progress import Progress
 from tpuenv.verification.attempt import Attempt
-from tpuenv.verification.rows import Row, Verdict, row
+from tpuenv.verification.rows import Row, Verdict, counts, row
 
 # How many polls what was deleted may take to go: pods have 30 seconds to end.
 _GOING = 30
@@ -31,6 +31,7 @@ def verify(
     However it ends, the jobs are deleted. Raises Failed where it is interrupted and they cannot be.
     """
     waiting: dict[str, list[Run]] = {}
+    used: set[str] = set()  # groups on which a slice may still count as used by the run before
     for run in runs:
         waiting.setdefault(run.group.name if run.group else "", []).append(run)
     active: dict[str, Attempt] = {}
@@ -39,14 +40,18 @@ def verify(
         while waiting or active:
             for group in [name for name in waiting if name not in active]:
                 run = waiting[group].pop(0)
-                active[group] = Attempt(cluster=cluster, run=run, seconds=seconds, timeout=timeout, clock=clock)
+                active[group] = Attempt(
+                    cluster=cluster, run=run, seconds=seconds, timeout=timeout, clock=clock, settles=group in used
+                )
                 waiting = {name: left for name, left in waiting.items() if left}
             before = len(rows)
             for group, attempt in list(active.items()):
                 found = _step(attempt)
                 if found is not None:
                     rows += [*found, *_cleaned_up(attempt)]
+                    used |= {group} if attempt.job else set()
                     del active[group]
+                    progress.line(f"  {attempt.place}: {_words(found)}")
             progress.doing("verifying", "; ".join(attempt.words for attempt in active.values()))
             if active and len(rows) == before:
                 time.sleep(cluster.patience.poll)
@@ -54,6 +59,11 @@ def verify(
         _delete(list(active.values()), error)
         raise
     return rows
+
+
+def _words(rows: Sequence[Row]) -> str:
+    """ "4 ok, 2 simulated" """
+    return ", ".join(f"{number} {verdict}" for verdict, number in counts(rows).items() if number)
 
 
 def _step(attempt: Attempt) -> list[Row] | None:

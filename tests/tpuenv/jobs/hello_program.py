@@ -40,8 +40,8 @@ def report(environment: Environment, team: str, group: str, **change: Any) -> di
 
 @dataclass(kw_only=True)
 class HelloProgram:
-    """Before a read of a job of `tpuenv verify` whose pods run, they log and end. `change`: of what host 0 reports,
-    and `others` of other hosts, by number; `end` is the condition of the JobSet.
+    """At the second read of a job of `tpuenv verify` its pods log and end, if they run. `change` is what host 0 reports
+    otherwise, and `others` what other hosts do, by number; `end` is the condition of the JobSet.
     """
 
     ground: Ground
@@ -50,6 +50,7 @@ class HelloProgram:
     end: str = "Completed"
     logs: bool = True
     jobs: list[dict[str, Any]] = field(default_factory=list)  # each as it was created
+    _read: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.ground.before.append(self._run)
@@ -66,6 +67,9 @@ class HelloProgram:
             return
         pods = [pod for pod in self.ground.pods(namespace) if pod["metadata"]["labels"].get(JOBSET_LABEL) == name]
         if not pods or any(pod["status"]["phase"] != "Running" for pod in pods):
+            return
+        if name not in self._read:
+            self._read.add(name)
             return
         self.jobs.append(job)
         for pod in pods:

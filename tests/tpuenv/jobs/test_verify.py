@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,11 +19,13 @@ from manifests.images import reference
 from manifests.recipes import FOLDER
 from rehearsal.google.artifact_registry_api import push
 from rehearsal.http_server import Request, Response, json_response
+from tests.fleets import with_fleet
 from tests.rehearsal.job_sets import job_set
 from tests.tpuenv.jobs.conftest import Ground, act_as
 from tests.tpuenv.jobs.hello_program import ON_TPU, HelloProgram, make_nodes_real
 from tpuenv.kubernetes.connection import ADDRESS
 from tpuenv.main import main
+from tpuenv.verification import plan
 
 TEAM = "tpu-training"
 CASES = Path(__file__).parents[2] / "cases"
@@ -33,10 +37,11 @@ pytestmark = pytest.mark.usefixtures("at_once", "_handlers")
 
 @pytest.fixture
 def _handlers() -> Iterator[None]:
-    """The command sets one."""
-    before = signal.getsignal(signal.SIGTERM)
+    """The command sets them."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     yield
-    signal.signal(signal.SIGTERM, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture
@@ -298,6 +303,28 @@ def test_machines_that_google_does_not_have_are_waited_for_and_no_failure(three_
     assert jobsets(three_teams) == []
 
 
+def test_a_request_for_machines_is_waited_for_and_no_failure(built: Ground, capsys: Capture) -> None:
+    """Of a queued group: the job has its quota, and Google has no machines."""
+
+    def queue() -> None:
+        api = built.api
+        (workload,) = api.all(api.resource("kueue.x-k8s.io/v1beta2", "Workload"))
+        message = "Waiting for resources. Currently there are not enough resources available."
+        workload["status"] = {
+            "conditions": [{"type": "QuotaReserved", "status": "True", "reason": "QuotaReserved"}],
+            "admissionChecks": [{"name": "provision-tpu", "state": "Pending", "message": message}],
+        }
+        api.store(workload)
+        (job,) = jobsets(built)
+        api.store({**job, "spec": {**job["spec"], "suspend": True}})
+
+    at_first_read(built, queue)
+    code, (row,) = verified(capsys, "--timeout", "0s")
+    assert (code, row["verdict"]) == (3, "waiting")
+    assert row["measured"].startswith("waiting: it has its quota, and waits in the queue of the Dynamic Workload Sched")
+    assert jobsets(built) == []
+
+
 def test_a_queue_on_hold_is_waited_for(built: Ground, capsys: Capture) -> None:
     queue = built.api.resource("kueue.x-k8s.io/v1beta2", "ClusterQueue")
     built.api.patch(queue, "", TEAM, {"spec": {"stopPolicy": "Hold"}})
@@ -386,7 +413,34 @@ def test_slices_that_are_created_and_paid_for_the_run_are_left_out_unless_approv
     assert three_teams.requests == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(("answer", "verdict"), [("y", "ok"), ("n", "not verified")])
+def test_at_a_terminal_it_asks_before_slices_are_created(
+    three_teams: Ground, capsys: Capture, monkeypatch: pytest.MonkeyPatch, answer: str, verdict: str
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    HelloProgram(ground=three_teams)
+    monkeypatch.setattr(sys, "stdin", Terminal(f"{answer}\n"))
+    main(["verify", "--team", "research", "--group", "burst"])
+    printed = capsys.readouterr().out
+    assert "Create 1 slice, and pay for what is created? [y/N]" in printed
+    assert re.search(rf"^{verdict} +research +burst ", printed, re.MULTILINE)
+
+
+def test_a_team_that_can_have_no_slice_of_a_group_is_a_row_and_no_run() -> None:
+    """It owns none by its share, and nobody lends one."""
+    fleet = "tpu_pools:\n  dev: {type: v6e-16, slices: 1}\n  big: {type: v6e-64, slices: 20}\n"
+    teams = "teams:\n  research: {share: 9, lending: false}\n  others: {share: 1, borrowing: 0}\n"
+    runs = plan.planned(with_fleet(fleet + teams), team="others", group=None)
+    can, rows = plan.possible(runs)
+    assert [run.group.name for run in can if run.group] == ["big"]
+    assert [(row.group, row.verdict.value) for row in rows] == [("dev", "not verified")]
+    assert rows[0].measured == "it owns no slice of the group and can borrow none"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_deletes_the_job(built: Ground, capsys: Capture, number: int) -> None:
     at_first_read(built, lambda: os.kill(os.getpid(), number))
     assert main(["verify"]) == 130
