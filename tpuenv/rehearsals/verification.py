@@ -16,9 +16,6 @@ from tpuenv.verification.plan import RECIPE, other_buckets
 from vocabulary.keys import TEAM_ACCOUNT
 from vocabulary.printable import counted
 
-# What is read of a row of each verdict: nothing measures what is not verified.
-_SHORT = {"not verified": "{what}", "simulated": "{what} {expected}"}
-
 
 def verify(parts: Parts) -> None:
     """Prints what each team got on each pool group; what failed is a problem.
@@ -32,16 +29,20 @@ def verify(parts: Parts) -> None:
     except ValueError:
         parts.wrong(f"tpuenv verify ended with exit code {run.returncode}: {run.stderr.strip()}")
         return
-    runs: dict[str, dict[str, list[str]]] = {}
+    runs: dict[str, list[str]] = {}
+    unmeasured: dict[str, dict[str, None]] = {}  # by the reason, which is the same for every run
     for row in rows:
-        words = _SHORT.get(row["verdict"], "{what}: {measured}").format(**row)
-        runs.setdefault(f"{row['team']} on {row['group']}", {}).setdefault(row["verdict"], []).append(words)
-    for name, verdicts in runs.items():
-        failed = verdicts.pop("failed", [])
-        for words in failed:
-            parts.wrong(f"{name}: {words}")
-        if verdicts:
-            parts.say(f"  {name}: " + "; ".join(f"{word}: {', '.join(what)}" for word, what in verdicts.items()))
+        name = f"{row['team']} on {row['group']}"
+        if row["verdict"] == "failed":
+            parts.wrong(f"{name}: {row['what']}: {row['measured']}")
+        elif row["verdict"] == "not verified" and not row["expected"]:
+            unmeasured.setdefault(row["measured"], {})[row["what"]] = None
+        else:
+            runs.setdefault(name, []).append("{what}: {measured} ({verdict})".format(**row))
+    for name, words in runs.items():
+        parts.say(f"  {name}: {', '.join(words)}")
+    for why, what in unmeasured.items():
+        parts.say(f"  not verified, because {why}: {', '.join(what)}")
 
 
 def try_buckets(parts: Parts) -> None:
@@ -59,7 +60,7 @@ def try_buckets(parts: Parts) -> None:
             parts.wrong(f"{team.name}: {'; '.join((run.stdout or run.stderr).splitlines())}")
         else:
             refused = f"{counted(len(others), 'other')} refused"
-            parts.say(f"  {team.name}: its account writes, reads and deletes in its own bucket; {refused}")
+            parts.say(f"  as the account of {team.name}: its bucket can be written, read and deleted in; {refused}")
 
 
 @contextlib.contextmanager

@@ -229,7 +229,7 @@ class Attempt:
         rows = []
         for what, number, seen in (("hosts", slice_.hosts, len(nodes)), ("chips", slice_.chips, chips)):
             verdict = Verdict.SIMULATED if seen == number else Verdict.FAILED
-            rows.append(row(self.run, what, str(number), f"{seen}, of simulated nodes", verdict, "look at the nodes"))
+            rows.append(row(self.run, what, str(number), str(seen), verdict, "look at the nodes"))
         nothing = "no program runs on simulated nodes"
         return rows + [row(self.run, what, "", nothing, Verdict.NOT_VERIFIED) for what in _UNREAL]
 

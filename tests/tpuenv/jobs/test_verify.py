@@ -168,7 +168,7 @@ def test_simulated_nodes_verify_the_queues_alone_and_it_says_so(ground: Ground, 
     push(ground.fake.cloud, reference(ground.environment, FOLDER / "hello-tpu"))
     assert main(["verify"]) == 3
     printed = capsys.readouterr().out
-    assert "16, of simulated nodes" in printed
+    assert re.search(r"^simulated +tpu-training +tpu +chips +16 +16$", printed, re.MULTILINE)
     assert printed.count("no program runs on simulated nodes") == 4
     assert printed.endswith("Nothing failed, and not all is verified: 2 simulated, 4 not verified.\n")
     assert jobsets(ground) == []
