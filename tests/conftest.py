@@ -43,8 +43,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # The files that take longest, in seconds of CPU time: with --dist loadfile --no-loadscope-reorder they start first, so
 # that no core waits for one at the end.
 _LONGEST = {
-    "test_changes.py": 120,
-    "test_plan_tests.py": 90,
+    "test_plan_tests.py": 115,
+    "test_changes.py": 110,
     "test_apply_world.py": 75,
     "test_show.py": 70,
     "test_failures.py": 65,

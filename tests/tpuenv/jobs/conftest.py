@@ -14,7 +14,10 @@ from typing import Any
 import pytest
 
 from environment import Environment
+from manifests.images import reference
+from manifests.recipes import FOLDER
 from rehearsal import http_server
+from rehearsal.google.artifact_registry_api import push
 from rehearsal.google.permissions import TOKEN, token_of
 from rehearsal.http_server import Request, Response
 from rehearsal.kubernetes.api import Api
@@ -176,3 +179,32 @@ def quick(cluster: Cluster) -> Cluster:
 def act_as(account: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on the commands have the token of that account."""
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", token_of(account))
+
+
+@pytest.fixture
+def one_slice_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The settings of the default environment, which the fake cloud holds."""
+    monkeypatch.setenv("TPU_TYPE", "v6e-16")
+
+
+@pytest.fixture
+def image(ground: Ground) -> str:
+    """The image of hello-tpu, which somebody has built."""
+    name = reference(ground.environment, FOLDER / "hello-tpu")
+    push(ground.fake.cloud, name)
+    return name
+
+
+def jobsets(ground: Ground, namespace: str = "tpu-training") -> list[dict[str, object]]:
+    return ground.api.all(ground.api.resource("jobset.x-k8s.io/v1alpha2", "JobSet"), namespace)
+
+
+@pytest.fixture
+def fleet_settings(one_slice_settings: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    cases = Path(__file__).parents[2] / "cases"
+    text = (cases / "three-teams-four-groups.env").read_text(encoding="utf-8")
+    (tmp_path / "vars.env").write_text(text, encoding="utf-8")
+    fleet = (cases / "three-teams-four-groups.fleet.yaml").read_text(encoding="utf-8")
+    (tmp_path / "fleet.yaml").write_text(fleet, encoding="utf-8")
+    monkeypatch.setenv("TPUENV_FOLDER", str(tmp_path))
+    monkeypatch.delenv("TPU_TYPE")
