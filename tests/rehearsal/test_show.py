@@ -303,14 +303,14 @@ def test_the_whole_of_it_goes_well_also_after_one_that_was_killed_half_way(tmp_p
         "Rehearsing tpu-cluster in project my-project",
         "tpu: 2 slices x 4 hosts x 4 chips = 32 chips (tpu-v6e-slice 4x4, ct6e-standard-4t, us-east5-b, on-demand)",
         "tpu-training: admitted: slice, 4 pods, on node pool tpu-0 in us-east5-b (hosts 0 to 3, 4 chips each)",
-        "queues refused",
-        "nothing deleted: terraform_data.guard of queues is protected until DELETION_PROTECTION=false",
+        "observability refused",
+        "nothing deleted: terraform_data.guard of observability is protected until DELETION_PROTECTION=false",
         "nothing is left but the project, its enabled APIs and the state bucket",
     ):
         assert line in flat(done.stdout)
     assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
     assert not re.search(r"[\r\033]", done.stdout), "a file gets no colours and no line that moves"
-    assert done.stdout.count("no changes\n") == 5
+    assert done.stdout.count("no changes\n") == 6
     assert "NOT OK" not in done.stdout
     assert [pid for pid in left if started_processes.started(pid)] == []
     assert started_processes.recorded(folder / "processes") == []

@@ -184,7 +184,7 @@ def test_an_environment_is_deployed_as_reviewed_and_what_could_not_be_planned_wa
 
     assert cloud.apply() == 3
     assert "platform: not reviewed yet: it was not plannable until the cluster exists" in cloud.text
-    assert "Waiting for approval: platform, tpu-node-pools, queues" in cloud.text
+    assert "Waiting for approval: platform, tpu-node-pools, queues, observability" in cloud.text
     assert cloud.world.cloud.find("helm_release") == []
     assert cloud.locks == []
 
@@ -194,7 +194,7 @@ def test_an_environment_is_deployed_as_reviewed_and_what_could_not_be_planned_wa
     assert "platform: as reviewed; applying it" in cloud.text
     assert "Waiting for approval: queues." in cloud.text
     assert cloud.apply() == 0
-    assert "Done: foundation, cluster, platform, tpu-node-pools, queues" in cloud.text
+    assert "Done: foundation, cluster, platform, tpu-node-pools, queues, observability" in cloud.text
 
     assert cloud.plan("--expect-no-changes") == 0
     assert cloud.text.endswith("no changes: foundation, cluster, platform, tpu-node-pools, queues\n")

@@ -133,7 +133,8 @@ def test_an_error_at_the_end_of_a_long_output_is_explained(
         (["que\\ues"], "name stacks, or use * and ?"),
         pytest.param(
             ["quees"],
-            "'quees': there is no such stack; there are foundation, cluster, platform, tpu-node-pools, queues",
+            "'quees': there is no such stack; there are foundation, cluster, platform, tpu-node-pools, queues, "
+            "observability",
             marks=SYNTHESIZES,
         ),
         pytest.param(

@@ -48,7 +48,7 @@ def test_a_name_that_no_stack_has_is_refused_with_the_names_of_the_stacks(
 ) -> None:
     assert main(["state", *arguments]) == 2
     shown = capsys.readouterr()
-    names = "foundation, cluster, platform, tpu-node-pools, queues"
+    names = "foundation, cluster, platform, tpu-node-pools, queues, observability"
     assert shown.err.splitlines()[-1] == f"'nosuch': there is no such stack; there are {names}"
     assert shown.out == ""
 
