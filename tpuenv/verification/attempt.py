@@ -42,7 +42,7 @@ _SETTLING = 10
 # The codes of `tpuenv why` for what passes by itself, and is no fault of the environment.
 _WAITS = ("quota", "preempted", "waits-for-machines", "machines-retry", "not-decided", "not-seen")
 _SLOW_MACHINES = ("stock-out", "being-created", "scale-up-failed", "backoff", "no-pods-yet", "no-node", "starting")
-_NOT_CREATED_BY_US = ("chips-in-use", "exclusive")
+_CHIPS_TAKEN = ("chips-in-use", "exclusive")
 
 _LAST_LINES = 200  # of a log, in which the report is
 _HOSTS_READ = 3  # whose problems are shown, beside the first
@@ -201,7 +201,7 @@ class Attempt:
         """Of a slice that Google creates for the run, or may take back, that it is not there is no fault."""
         group = self.run.group
         comes = group is not None and (is_charged(group) or group.capacity.value == "spot")
-        return (*_NOT_CREATED_BY_US, *(_SLOW_MACHINES if comes else ()))
+        return (*_CHIPS_TAKEN, *(_SLOW_MACHINES if comes else ()))
 
     def _why(self, job: Job) -> Cause:
         return diagnose(read_snapshot(self.cluster, job, read_jobs(self.cluster, job.team)))[0]
