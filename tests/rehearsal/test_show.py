@@ -303,6 +303,8 @@ def test_the_whole_of_it_goes_well_also_after_one_that_was_killed_half_way(tmp_p
         "Rehearsing tpu-cluster in project my-project",
         "tpu: 2 slices x 4 hosts x 4 chips = 32 chips (tpu-v6e-slice 4x4, ct6e-standard-4t, us-east5-b, on-demand)",
         "tpu-training: admitted: slice, 4 pods, on node pool tpu-0 in us-east5-b (hosts 0 to 3, 4 chips each)",
+        "tpu-training on tpu: hosts: 4 (simulated), chips: 16 (simulated)",
+        "as the account of tpu-training: its bucket can be written, read and deleted in; 1 other refused",
         "observability refused",
         "nothing deleted: terraform_data.guard of observability is protected until DELETION_PROTECTION=false",
         "nothing is left but the project, its enabled APIs and the state bucket",
