@@ -176,7 +176,10 @@ def applied(only: Cloud, with_foundation: Saved) -> Cloud:
 
 def test_an_environment_is_deployed_as_reviewed_and_what_could_not_be_planned_waits_for_approval(cloud: Cloud) -> None:
     assert cloud.plan() == 0
-    assert "changes: foundation, cluster, tpu-node-pools\nnot plannable yet: platform, queues\n" in cloud.text
+    assert (
+        "changes: foundation, cluster, tpu-node-pools\nnot plannable yet: platform, queues, observability\n"
+        in cloud.text
+    )
     assert "platform: not plannable until the cluster exists (stack cluster)" in cloud.text
     assert "at most 0.00 until now, and then 88.13+\n  no known price: +800 GiB of hyperdisk-balanced\n" in cloud.text
     assert "      mtu: 8896" in cloud.text
@@ -192,12 +195,14 @@ def test_an_environment_is_deployed_as_reviewed_and_what_could_not_be_planned_wa
     assert cloud.apply() == 3
     assert "foundation: no changes" in cloud.text
     assert "platform: as reviewed; applying it" in cloud.text
-    assert "Waiting for approval: queues." in cloud.text
+    assert "Waiting for approval: queues, observability." in cloud.text
+    assert cloud.apply() == 3
+    assert "Waiting for approval: observability." in cloud.text
     assert cloud.apply() == 0
     assert "Done: foundation, cluster, platform, tpu-node-pools, queues, observability" in cloud.text
 
     assert cloud.plan("--expect-no-changes") == 0
-    assert cloud.text.endswith("no changes: foundation, cluster, platform, tpu-node-pools, queues\n")
+    assert cloud.text.endswith("no changes: foundation, cluster, platform, tpu-node-pools, queues, observability\n")
 
     _somebody_resizes_a_slice(cloud, hosts=2)
     assert cloud("plan", "tpu-node-pools", NUM_TPU_POOLS="3") == 0
