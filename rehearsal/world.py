@@ -183,6 +183,7 @@ class World:
             "GOOGLE_CLOUD_QUOTAS_CUSTOM_ENDPOINT": f"{self.address}/v1/",
             "GOOGLE_COMPUTE_CUSTOM_ENDPOINT": f"{self.address}/compute/v1/",
             "GOOGLE_CONTAINER_CUSTOM_ENDPOINT": f"{self.address}/v1/",
+            "GOOGLE_MONITORING_CUSTOM_ENDPOINT": f"{self.address}/v3/",
             "GOOGLE_ORG_POLICY_CUSTOM_ENDPOINT": f"{self.address}/v2/",
             "GOOGLE_RESOURCE_MANAGER_V3_CUSTOM_ENDPOINT": f"{self.address}/v3/",
             "GOOGLE_SERVICE_USAGE_CUSTOM_ENDPOINT": f"{self.address}/v1/",

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from environment.project import ROOT
 from tpuenv.google import endpoints
+from vocabulary.resource_types import all_types, facts_of, fill
 
 _FAKE = "http://127.0.0.1:8080"
 
@@ -30,6 +34,15 @@ def test_a_service_is_where_the_providers_variable_says(
     monkeypatch.setenv(variable, value)
     assert endpoints.url(host) == _FAKE
     assert endpoints.url("pubsub.googleapis.com") == "https://pubsub.googleapis.com"
+
+
+@pytest.mark.parametrize("type_", [type_ for type_ in all_types() if facts_of(type_).listing])
+def test_a_rehearsal_can_answer_for_the_lists_of_a_type(type_: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in re.findall(r"GOOGLE_\w+_CUSTOM_ENDPOINT", (ROOT / "rehearsal" / "world.py").read_text()):
+        monkeypatch.setenv(variable, f"{_FAKE}/v1/")
+    listing = facts_of(type_).listing
+    assert listing is not None
+    assert endpoints.url(fill(listing.host, {"region": "us-east5"}) or listing.host) == _FAKE
 
 
 def test_an_access_token_and_a_place_are_all_that_is_needed_to_connect(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,9 +41,10 @@ class ReviewedApply:
 
     def run(self) -> int:
         """Applies the stacks up to the first that needs approval; the exit code. Raises Failed."""
-        for stack in self.stacks:
+        for number, stack in enumerate(self.stacks):
             try:
                 if not self._reviewed_and_applied(initialize(stack)):
+                    self._record_what_can_be_planned(self.stacks[number + 1 :])
                     return self._ask_for_approval(stack)
             except PlanFailed as failure:
                 raise Failed(f"{failure}{advice.after_failure(self.environment, [stack], failure.output)}") from failure
@@ -70,8 +71,7 @@ class ReviewedApply:
             unfinished=apply_marks.unfinished(self.clients, names, stack.name) == self.key,
         )
         if decision.ask:
-            place = self.store.write(planned.record(self.key, self.commit))
-            print(f"\n{stack.name}: not reviewed yet: {decision.ask}. The plan above is recorded now: {place}")
+            self._record(planned, decision.ask)
             return False
         assert reviewed is not None
         if decision.refuse:
@@ -82,6 +82,27 @@ class ReviewedApply:
         self._apply(terraform, planned)
         apply_marks.end(self.clients, names, stack.name)
         return True
+
+    def _record(self, planned: Plan, why: str) -> None:
+        place = self.store.write(planned.record(self.key, self.commit))
+        print(f"\n{planned.stack.name}: not reviewed yet: {why}. The plan above is recorded now: {place}")
+
+    def _record_what_can_be_planned(self, stacks: Sequence[Stack]) -> None:
+        """The stacks that could not be planned at review, so that one approval is for all that can be by now."""
+        for stack in stacks:
+            reviewed = self.store.read(self.key, stack.name)
+            if reviewed is not None and not reviewed.not_plannable:
+                continue
+            try:
+                planned = plan_stack(initialize(stack), salt=self.key, lock=[f"-lock-timeout={self.lock_timeout}"])
+            except PlanFailed as failure:
+                print(f"\n{failure}")
+                continue
+            finally:
+                (stack.folder / PLAN_FILE).unlink(missing_ok=True)
+            if not planned.missing and not planned.empty:
+                planned.show()
+                self._record(planned, verdict(reviewed, planned.changes, unfinished=False).ask)
 
     def _apply(self, terraform: Terraform, planned: Plan) -> None:
         stack = planned.stack

@@ -21,6 +21,7 @@ _VARIABLES = {
     "cloudbilling.googleapis.com": "GOOGLE_CLOUD_BILLING_CUSTOM_ENDPOINT",
     "orgpolicy.googleapis.com": "GOOGLE_ORG_POLICY_CUSTOM_ENDPOINT",
     "cloudquotas.googleapis.com": "GOOGLE_CLOUD_QUOTAS_CUSTOM_ENDPOINT",
+    "monitoring.googleapis.com": "GOOGLE_MONITORING_CUSTOM_ENDPOINT",
 }
 
 
