@@ -64,10 +64,12 @@ class Observability(ClusterUser):
                 f"dashboard_{name.lower().replace('-', '_')}", links[name], f"The dashboard '{content['displayName']}'"
             )
         self._show({**links, "alerts": f"{CONSOLE}/alerting?project={settings.project_id}"})
+        # Below the stack itself, cdktf leaves special characters out of ids: a.b@x and ab@x would be one channel.
+        emails = Construct(self, "email")
         channels = [
             MonitoringNotificationChannel(
-                self,
-                f"email-{address}",
+                emails,
+                address,
                 display_name=f"{environment.names.prefix}: {address}",
                 type="email",
                 labels={"email_address": address},

@@ -9,7 +9,7 @@ import pytest
 from rehearsal.terraform.resource_type import Refusal
 from tests.rehearsal.fake import FakeCloud
 
-CHANNEL = "google_monitoring_notification_channel.email-oncallexamplecom"
+CHANNEL = "google_monitoring_notification_channel.email_oncallexamplecom_C1B135AF"
 POLICIES = [
     f"google_monitoring_alert_policy.alert-{name}"
     for name in ("slice-partly-ready", "pending-while-quota-is-free", "jobset-restarts", "nat-ports")

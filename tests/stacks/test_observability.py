@@ -228,3 +228,12 @@ def test_addresses_that_get_no_alert_are_refused(settings: dict[str, str], messa
     with pytest.raises(Refused) as refused:
         configured(**settings)
     assert message in str(refused.value)
+
+
+def test_addresses_that_differ_by_special_characters_have_a_channel_each(tmp_path: Path) -> None:
+    addresses = ["a.b@example.com", "ab@example.com", "a+b@example.com"]
+    stack = of_settings(tmp_path, ALERT_EMAILS=", ".join(addresses))
+    channels = stack["google_monitoring_notification_channel"].values()
+    assert {channel["labels"]["email_address"] for channel in channels} == set(addresses)
+    for policy in stack["google_monitoring_alert_policy"].values():
+        assert len(set(policy["notification_channels"])) == len(addresses)

@@ -74,13 +74,13 @@ def submit(
         job = create(cluster, manifests, recipe=run.recipe.name)
         progress.doing("")
         progress.line(f"Created {job}")
-        links = {**read_links(cluster), "log": log_link(environment, job)}
         code = 0
         if not detach:
             build, is_cluster = how_to_build([run.recipe.name]), job.kind == "RayCluster"
             code = following(cluster, job, progress=progress, build=build, until_it_runs=is_cluster)
     if detach:
-        print(f"To follow it: {follow_again(job.name, job.team)}")
+        print(f"To follow it: {follow_again(job.name, job.team)}", flush=True)
+    links = {**read_links(cluster), "log": log_link(environment, job)}
     print("\n".join(link_lines(links)), file=sys.stderr)
     return code
 

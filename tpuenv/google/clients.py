@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -233,7 +234,8 @@ def credentials(project_id: str) -> google.auth.credentials.Credentials:
 
 
 def _say(line: str) -> None:
-    print(line, flush=True)
+    """To standard error: the output of a command with --json is JSON alone."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def cause_of(error: Exception) -> Exception:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from rehearsal.http_server import Request, Response
 from rehearsal.kubernetes.nodes import node_objects
 from rehearsal.kubernetes.objects import KIND
 from rehearsal.kubernetes.placement import all_nodes
@@ -105,6 +106,24 @@ def test_links_that_may_not_be_read_are_left_out(fleet: Ground, monkeypatch: pyt
     )
     fleet.fake.cloud.delete(KIND, binding.name)
     assert not any("https://" in line for line in lines_of(fleet))
+
+
+def test_links_that_cannot_be_read_at_once_are_left_out(ground: Ground) -> None:
+    def unavailable(request: Request) -> Response | None:
+        return Response(status=503) if "/configmaps/" in request.path else None
+
+    ground.before.append(unavailable)
+    assert lines_of(ground)[-1] == "No job waits or runs."
+    assert len([request for request in ground.requests if "/configmaps/" in request]) == 1
+
+
+def test_json_is_all_of_standard_output_after_an_answer_that_was_no_good(ground: Ground, capsys: Capture) -> None:
+    once = [Response(status=503)]
+    ground.before.append(lambda request: once.pop() if "/jobsets" in request.path and once else None)
+    assert main(["status", "--json"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["version"] == 1
+    assert "no good answer yet" in printed.err
 
 
 @pytest.mark.parametrize(
