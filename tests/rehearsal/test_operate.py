@@ -380,7 +380,7 @@ def test_the_page_has_no_command_that_is_neither_run_nor_right() -> None:
         ),
         "```text\n$ kubectl get pods -n research\ncompared with nothing\n```",
         "```text\n$ tpuenv status\n...\n$ tpuenv plan\n```",
-        "```text\nnot compared\n$ tpuenv status\n```",
+        "```text\ntpuenv plan\n$ tpuenv status\n```",
         "```diff\n--- vars.env\n-A=1\n$ tpuenv plan\n+A=2\n```",
         "```text\n$ tpuenv status\n``` \n\n```sh\ntpuenv plan\n```",
         "```SH\ntpuenv plan\n```",
