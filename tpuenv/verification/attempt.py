@@ -155,10 +155,14 @@ class Attempt:
     def _ended(self, job: Job) -> list[Row]:
         report = self._report(job, job.pod(slice=0, host=0))
         rows = list(rows_of_report(self.run, report, other_buckets(self.run.environment, job.team))) if report else []
-        if not report or (job.state is State.FAILED and all(item.verdict is not Verdict.FAILED for item in rows)):
+        problems = (report or {}).get("problems") or []
+        unexplained = (job.state is State.FAILED or problems) and all(
+            item.verdict is not Verdict.FAILED for item in rows
+        )
+        if not report or unexplained:
             cause = self._why(job)
-            measured = self._problems_elsewhere(job) or f"{job.words}: {cause.cause}"
-            if job.state is State.SUCCEEDED:
+            measured = shortly(problems) or self._problems_elsewhere(job) or f"{job.words}: {cause.cause}"
+            if job.state is State.SUCCEEDED and not report:
                 measured = "it succeeded, and its first host has printed no report"
             of_group = f"`tpuenv submit {RECIPE} --team {job.team} --group {job.group}`"
             fix = cause.fix if job.state is State.FAILED and cause.fix else f"{of_group}, and read its log"
@@ -240,8 +244,16 @@ def _said(reasons: Sequence[Reason]) -> tuple[str, str]:
 
 
 def _object(line: str) -> dict[str, Any] | None:
+    """The report in a line; None if it has not the form that the rows rely on: a team's pod can print anything."""
     try:
         value = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) and "hosts" in value else None
+    if not isinstance(value, dict) or "hosts" not in value:
+        return None
+    lists = [value.get(key, []) for key in ("problems", "all_gather")]
+    buckets = [value.get(key, {}) for key in ("own_bucket", "other_buckets")]
+    if not all(isinstance(item, list) for item in lists) or not all(isinstance(item, dict) for item in buckets):
+        return None
+    texts = [*lists[0], *(said for bucket in buckets for said in bucket.values())]
+    return value if all(isinstance(item, str) for item in texts) else None

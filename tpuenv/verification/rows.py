@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,11 +10,12 @@ from enum import Enum
 from typing import Any
 
 from manifests.render import Run
-from vocabulary.printable import counted
+from vocabulary.printable import brief, counted, shortened
 
 _ALL = "write, read, delete"  # an object, as hello-tpu names what it does
 _MEASURED = ("all-reduce", "product", "multiplication", "all-gather")  # with which its problems begin
 _MOST = 3  # of several problems in one cell
+_LONGEST = 200  # characters of what a program has printed, in one cell
 
 
 class Verdict(Enum):
@@ -74,19 +76,21 @@ def rows_of_report(run: Run, report: Mapping[str, Any], others: Sequence[str]) -
     the buckets that must have been refused.
     """
     assert run.group is not None
-    slice_, device = run.group.slice, str(report.get("device") or "no device")
+    slice_, named = run.group.slice, report.get("device")
+    device = shortened(named, longest=_LONGEST) if isinstance(named, str) and named else "no device"
     real = device.startswith("TPU")
-    problems = [str(item) for item in report.get("problems") or []]
+    problems = report.get("problems") or []
     of_group = f"`tpuenv submit hello-tpu --team {run.team.name} --group {run.group.name}`"
     nodes = f"look at the nodes of pool group {run.group.name}: `tpuenv status`; then {of_group}"
     for what, number in (("hosts", slice_.hosts), ("chips", slice_.chips)):
         seen = report.get(what)
         simulated = what == "chips" and not real
         good = Verdict.SIMULATED if simulated else Verdict.OK
-        measured = f"{seen}, and they are {device} devices" if simulated else str(seen)
-        yield row(run, what, str(number), measured, good if seen == number else Verdict.FAILED, nodes)
+        measured = f"{brief(seen)}, and they are {device} devices" if simulated else brief(seen)
+        right = seen == number and type(seen) is int  # in Python true == 1
+        yield row(run, what, str(number), measured, good if right else Verdict.FAILED, nodes)
     wrong = [item for item in problems if item.startswith(_MEASURED)]
-    if "all_reduce" not in report:
+    if not isinstance(report.get("all_reduce"), dict):
         yield row(run, "sums and products", "exact", "not measured", Verdict.NOT_VERIFIED, "correct the rows above")
     else:
         fix = f"a chip or a link computes wrong: {of_group} again, and give the node's name to Google's support"
@@ -102,15 +106,21 @@ def _bandwidth(run: Run, report: Mapping[str, Any], *, real: bool) -> Row:
     gathers = report.get("all_gather")
     if gathers == [] and run.group.slice.chips == 1:
         return row(run, what, expected, "one chip has no links", Verdict.OK)
-    gather = next((item for item in gathers or [] if isinstance(item, dict) and item.get("within") == "slice"), None)
-    if gather is None:
-        return row(run, what, expected, "not measured", Verdict.NOT_VERIFIED, "correct the rows above")
-    share, measured = gather.get("share_of_data_sheet"), f"{gather.get('gbytes_per_second_per_chip')} GB/s a chip"
-    if isinstance(share, int | float):
+    gather = next((item for item in gathers or [] if isinstance(item, dict) and item.get("within") == "slice"), {})
+    gbytes, share = gather.get("gbytes_per_second_per_chip"), gather.get("share_of_data_sheet")
+    if not _is_measured(gbytes):
+        return row(run, what, expected, "not measured", Verdict.NOT_VERIFIED, "correct what failed, and run this again")
+    measured = f"{gbytes} GB/s a chip"
+    if _is_measured(share):
         measured += f", {share:.0%} of its links"
     if not real:
         measured += " between processes"
     return row(run, what, expected, measured, Verdict.OK if real else Verdict.SIMULATED)
+
+
+def _is_measured(number: object) -> bool:
+    """Not so are null, infinity and what is no number; the program writes all its measurements with a point."""
+    return isinstance(number, float) and 0 < number < math.inf
 
 
 def _buckets(run: Run, report: Mapping[str, Any], others: Sequence[str], problems: Sequence[str]) -> Iterator[Row]:
@@ -122,7 +132,7 @@ def _buckets(run: Run, report: Mapping[str, Any], others: Sequence[str], problem
         run,
         "own bucket",
         _ALL,
-        words or why or "not tried",
+        shortened(words, longest=_LONGEST) or why or "not tried",
         _ok(words == _ALL),
         "`tpuenv deploy platform` grants it; after a deploy it can take 7 minutes until a grant counts, so run this "
         "again then",
@@ -132,7 +142,7 @@ def _buckets(run: Run, report: Mapping[str, Any], others: Sequence[str], problem
     missing = [name for name in others if name not in tried]
     refused = f"{sum(said == 'refused' for said in tried.values())} refused"
     measured = shortly(open_) or (f"{counted(len(missing), 'bucket')} not tried" if missing else refused)
-    first = next((name for name, said in tried.items() if said != "refused"), "")
+    first = next((name for name in others if tried.get(name, "refused") != "refused"), "")
     grants = f"`gcloud storage buckets get-iam-policy gs://{first}` and that of the project say which roles do it"
     fix = f"{grants}; take them away" if first else "correct the row above"
     yield row(run, "other buckets", f"{len(others)} refused", measured, _ok(not open_ and not missing), fix)
@@ -145,4 +155,4 @@ def _ok(good: bool) -> Verdict:
 def shortly(problems: Sequence[str]) -> str:
     """The first of several problems, and how many more there are; "" for none."""
     more = f"; and {len(problems) - _MOST} more" if len(problems) > _MOST else ""
-    return "; ".join(problems[:_MOST]) + more
+    return "; ".join(shortened(item, longest=_LONGEST) for item in problems[:_MOST]) + more

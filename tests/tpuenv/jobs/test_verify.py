@@ -22,10 +22,11 @@ from rehearsal.http_server import Request, Response, json_response
 from tests.fleets import with_fleet
 from tests.rehearsal.job_sets import job_set
 from tests.tpuenv.jobs.conftest import Ground, act_as
-from tests.tpuenv.jobs.hello_program import ON_TPU, HelloProgram, make_nodes_real
+from tests.tpuenv.jobs.hello_program import ON_TPU, HelloProgram, make_nodes_real, report
 from tpuenv.kubernetes.connection import ADDRESS
 from tpuenv.main import main
 from tpuenv.verification import plan
+from tpuenv.verification.rows import rows_of_report
 
 TEAM = "tpu-training"
 CASES = Path(__file__).parents[2] / "cases"
@@ -221,6 +222,72 @@ def test_what_the_program_finds_wrong_is_a_row_that_failed(
     assert (failed["what"], failed["measured"]) == (what, measured)
     assert fix in failed["fix"]
     assert jobsets(built) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"hosts": 4, "problems": 1}',
+        '{"hosts": 4, "own_bucket": {"write": 1}}',
+        '{"hosts": 4, "other_buckets": "a"}',
+        '{"hosts": 4, "all_gather": 3}',
+        pytest.param('{"hosts":' * 3000, id="too-deep"),
+    ],
+)
+def test_what_has_not_the_form_of_a_report_is_none(built: Ground, capsys: Capture, line: str) -> None:
+    """A team's pod can print anything, and must not end the rows of the others."""
+    HelloProgram(ground=built, logs=False)
+    at_end = built.end
+
+    def end(name: str, condition: str = "Completed", *, namespace: str = TEAM, **more: Any) -> None:
+        for pod in built.pods(namespace):
+            built.log(pod["metadata"]["name"], line, namespace=namespace)
+        at_end(name, condition, namespace=namespace, **more)
+
+    built.end = end  # type: ignore[method-assign]
+    code, rows = verified(capsys)
+    assert (code, len(rows)) == (1, 1)
+    assert rows[0]["measured"] == "it succeeded, and its first host has printed no report"
+    assert jobsets(built) == []
+
+
+def test_a_problem_that_no_row_explains_is_one_of_its_own(built: Ground, capsys: Capture) -> None:
+    HelloProgram(ground=built, change={**ON_TPU, "problems": ["out of luck"]})
+    code, rows = verified(capsys)
+    assert code == 1
+    assert only(rows, "every host")["measured"] == "out of luck"
+
+
+@pytest.mark.parametrize(
+    ("change", "what", "measured", "verdict"),
+    [
+        ({"hosts": True}, "hosts", "True", "failed"),
+        ({"hosts": "x" * 9000}, "hosts", "'xxxxxxxxxxxx...xxxxxxxxxxxxx'", "failed"),
+        ({"hosts": 10**400}, "hosts", f"1{'0' * 17}...{'0' * 19}", "failed"),
+        ({"device": ["TPU"]}, "chips", "1, and they are no device devices", "simulated"),
+        ({"all_reduce": None}, "sums and products", "not measured", "not verified"),
+        *(
+            ({"all_gather": [{"within": "slice", "gbytes_per_second_per_chip": odd}]}, *not_measured)
+            for odd in (None, "fast", 10**400, float("nan"), float("inf"))
+            for not_measured in [("bandwidth", "not measured", "not verified")]
+        ),
+        (
+            {"problems": ["product: " + "x" * 9000]},
+            "sums and products",
+            f"product: {'x' * 188}...",
+            "failed",
+        ),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_odd_values_are_not_ok(change: dict[str, Any], what: str, measured: str, verdict: str) -> None:
+    (run,) = plan.planned(
+        with_fleet("tpu_pools:\n  one: {type: v6e-1, slices: 1}\nteams:\n  research: {}\n"), team=None, group=None
+    )
+    others = plan.other_buckets(run.environment, run.team.name)
+    said = report(run.environment, run.team.name, "one", **{**ON_TPU, **change})
+    (row,) = (item for item in rows_of_report(run, said, others) if item.what == what)
+    assert (row.measured, row.verdict.value) == (measured, verdict)
 
 
 def test_a_problem_of_another_host_is_shown(built: Ground, capsys: Capture) -> None:
