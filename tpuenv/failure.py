@@ -15,3 +15,9 @@ class WrongArgument(Failed):
     """An argument that is wrong whatever is in the cloud."""
 
     exit_code = 2
+
+
+class Interrupted(Failed):
+    """Ctrl-C ended it before it could clean up: the text names what may remain."""
+
+    exit_code = INTERRUPTED

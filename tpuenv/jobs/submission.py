@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterator, Sequence
 
 from admission.workload import KINDS
-from tpuenv.failure import Failed
+from tpuenv.failure import Failed, Interrupted
 from tpuenv.jobs.job import Job
 from tpuenv.kubernetes.client import CREATED, Cluster
-from tpuenv.kubernetes.errors import ApiError
+from tpuenv.kubernetes.errors import ApiError, Unreachable
 from tpuenv.kubernetes.objects import Object
 from vocabulary.keys import RECIPE_LABEL, SUBMISSION_ANNOTATION
 from vocabulary.printable import quoted
+
+# How often what may have been created is looked up: a request goes on in the API server after its client has gone.
+_LOOKS = 4
 
 
 def create(cluster: Cluster, manifests: Sequence[Object], *, recipe: str) -> Job:
@@ -20,7 +24,7 @@ def create(cluster: Cluster, manifests: Sequence[Object], *, recipe: str) -> Job
 
     The job comes first and owns the others, so that they are deleted with it; until Kueue starts it, it is suspended.
     Where one is refused, or Ctrl-C comes, those that were created are deleted, and no other object of their names.
-    Raises Failed.
+    Raises Failed, and Interrupted where something may remain after Ctrl-C.
     """
     if mistakes := [f"recipe {recipe}: {mistake}" for manifest in manifests for mistake in _mistakes(manifest)]:
         raise Failed("\n".join(mistakes))
@@ -35,7 +39,7 @@ def create(cluster: Cluster, manifests: Sequence[Object], *, recipe: str) -> Job
             sent.append(_marked(manifest, marks, owner=created[0] if created else None))
             created.append(_created(cluster, sent[-1]))
     except BaseException as error:
-        # Of the last nobody knows whether it was created, unless the API server refused it.
+        # Of the last it is not known whether it was created, unless the API server refused it.
         unknown = None if isinstance(error, ApiError) or len(sent) == len(created) else sent[-1]
         _remove(cluster, created, unknown, error)
         raise
@@ -84,19 +88,28 @@ def _created_here(cluster: Cluster, manifest: Object) -> Object | None:
     """The object that this submission created; None where there is none, or one of its name that something else did."""
     metadata = manifest["metadata"]
     there = cluster.find(manifest["kind"], metadata["namespace"], metadata["name"])
-    mark = ((there or {}).get("metadata") or {}).get("annotations") or {}
-    ours = mark.get(SUBMISSION_ANNOTATION) == metadata["annotations"][SUBMISSION_ANNOTATION]
-    return there if ours else None
+    return there if there and _is_same(there, manifest) else None
+
+
+def _is_same(there: Object, manifest: Object) -> bool:
+    """Whether the object was created from the manifest by this submission."""
+    marks = [item["metadata"].get("annotations") or {} for item in (there, manifest)]
+    return bool(marks[0].get(SUBMISSION_ANNOTATION) == marks[1][SUBMISSION_ANNOTATION])
 
 
 def _remove(cluster: Cluster, created: Sequence[Object], unknown: Object | None, error: BaseException) -> None:
     """Deletes the objects, of the unknown one what was created. Raises Failed, with what remains, where that fails."""
     remains = [item for item in (*created, unknown) if item]
+    # Of other objects than the job Kubernetes deletes what appears after their owner has gone.
+    in_flight = not created and (not isinstance(error, Failed) or isinstance(error, Unreachable))
     stopped: BaseException = error
     for item in list(remains):
         try:
-            if item is not unknown or _created_here(cluster, item):
+            is_there = item is not unknown or _was_created(cluster, item, looks=_LOOKS if in_flight else 1)
+            if is_there:
                 cluster.delete(item["kind"], item["metadata"]["namespace"], item["metadata"]["name"])
+            elif is_there is None and in_flight:
+                continue
         except Failed as refused:
             if not (isinstance(refused, ApiError) and refused.code == 404):
                 continue
@@ -105,9 +118,23 @@ def _remove(cluster: Cluster, created: Sequence[Object], unknown: Object | None,
             break
         remains.remove(item)
     if remains:
-        names = [f"{item['kind']} {item['metadata']['namespace']}/{item['metadata']['name']}" for item in remains]
+        places = [(item["kind"], item["metadata"]["namespace"], item["metadata"]["name"]) for item in remains]
+        names = ", ".join(f"{kind} {team}/{name}" for kind, team, name in places)
         may = "may remain" if remains[-1] is unknown else "remains"
-        raise Failed(
+        commands = [f"\n  tpuenv cancel {name} --team {team}" for kind, team, name in places if kind in KINDS]
+        raise (Interrupted if isinstance(stopped, KeyboardInterrupt) else Failed)(
             f"{str(error) or 'interrupted'}\n"
-            f"What was created before could not be deleted, and {may}: {', '.join(names)}"
+            f"What was created before could not be deleted, and {may}: {names}"
+            + "".join(["; to delete it:" if commands else "", *commands])
         ) from stopped
+
+
+def _was_created(cluster: Cluster, manifest: Object, *, looks: int) -> bool | None:
+    """Whether this submission created the object; None if at none of so many looks there is one of its name."""
+    metadata = manifest["metadata"]
+    for number in range(looks):
+        time.sleep(cluster.patience.poll if number else 0)
+        there = cluster.find(manifest["kind"], metadata["namespace"], metadata["name"])
+        if there:
+            return _is_same(there, manifest)
+    return None

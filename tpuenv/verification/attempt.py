@@ -11,6 +11,7 @@ from typing import Any
 from admission import Reason
 from admission import Verdict as Admission
 from manifests.render import Run, rendered
+from tpuenv.failure import Failed
 from tpuenv.jobs.diagnosis.cause import Cause
 from tpuenv.jobs.diagnosis.diagnose import diagnose
 from tpuenv.jobs.diagnosis.snapshot import read_snapshot
@@ -62,6 +63,7 @@ class Attempt:
     clock: Callable[[], float]
     settles: bool = False
     job: Job | None = None
+    _to_delete: tuple[str, str, str] | None = None  # kind, namespace and name of what it has created, or may have
     _began: float = field(init=False)
     _nodes_read: bool = False
 
@@ -101,6 +103,11 @@ class Attempt:
         """ "research on dev" """
         return f"{self.run.team.name} on {self.run.group.name if self.run.group else ''}"
 
+    @property
+    def cancel(self) -> str:
+        """The command that deletes its job; "" where nothing was created."""
+        return f"tpuenv cancel {self._to_delete[2]} --team {self._to_delete[1]}" if self._to_delete else ""
+
     def remains(self) -> list[str]:
         """What is still there of a job that was deleted."""
         if self.job is None:
@@ -111,10 +118,10 @@ class Attempt:
 
     def delete(self) -> None:
         """Deletes the job, where there is one; its pods delete what they wrote to buckets. Raises Failed."""
-        if self.job is None:
+        if self._to_delete is None:
             return
         try:
-            self.cluster.delete(self.job.kind, self.job.team, self.job.name)
+            self.cluster.delete(*self._to_delete)
         except ApiError as error:
             if error.code != 404:
                 raise
@@ -128,7 +135,7 @@ class Attempt:
             return [self._not_started(Verdict.FAILED, *_said(never))]
         holding = [item for item in explanation.reasons if item.code != _MACHINES]
         if not holding:
-            self.job = create(self.cluster, [manifest], recipe=RECIPE)
+            self._create(manifest)
             return None
         if self.settles and self.clock() - self._began < _SETTLING * self.cluster.patience.poll:
             return None
@@ -138,6 +145,15 @@ class Attempt:
         borrowed = f"its slices are borrowed by jobs of {teams}, and this command stops no job"
         measured = borrowed if teams else _said(holding)[0]
         return [self._not_started(Verdict.BUSY, measured, "`tpuenv status` shows the jobs; run this again after them")]
+
+    def _create(self, manifest: Object) -> None:
+        # Before it is created: an interrupt may come before its job is known here.
+        self._to_delete = (manifest["kind"], manifest["metadata"]["namespace"], manifest["metadata"]["name"])
+        try:
+            self.job = create(self.cluster, [manifest], recipe=RECIPE)
+        except Failed:  # which names what remains
+            self._to_delete = None
+            raise
 
     def _manifest(self) -> Object:
         """The JobSet of the run as `tpuenv submit` creates it, but that it goes behind all others, and ends in time."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from manifests.render import Run
-from tpuenv.failure import Failed
+from tpuenv.failure import Failed, Interrupted
 from tpuenv.kubernetes.client import Cluster
 from tpuenv.kubernetes.errors import Unreachable
 from tpuenv.terminal.progress import Progress
@@ -28,7 +28,7 @@ def verify(
 ) -> list[Row]:
     """The rows of all runs, each of which has so many seconds, written as `timeout`.
 
-    However it ends, the jobs are deleted. Raises Failed where it is interrupted and they cannot be.
+    However it ends, the jobs are deleted. Raises Interrupted where it is interrupted and they cannot be.
     """
     waiting: dict[str, list[Run]] = {}
     used: set[str] = set()  # groups on which a slice may still count as used by the run before
@@ -70,10 +70,16 @@ def _step(attempt: Attempt) -> list[Row] | None:
     """What fails in one run fails no other, and a cluster that does not answer may do so again in time."""
     try:
         return attempt.step()
+    except Interrupted:
+        raise
     except Failed as failed:
         if isinstance(failed, Unreachable) and attempt.job and attempt.in_time:
             return None
-        return [row(attempt.run, "start", "a job", str(failed).splitlines()[0], Verdict.FAILED, "correct that")]
+        return [row(attempt.run, "start", "a job", _one_line(failed), Verdict.FAILED, "correct that")]
+
+
+def _one_line(failed: Failed) -> str:
+    return " ".join(str(failed).split())
 
 
 def _cleaned_up(attempt: Attempt) -> list[Row]:
@@ -87,10 +93,8 @@ def _cleaned_up(attempt: Attempt) -> list[Row]:
             time.sleep(attempt.cluster.patience.poll)
         measured = f"still there: {', '.join(remains)}"
     except Failed as failed:
-        measured = str(failed).splitlines()[0]
-    name = attempt.job.name if attempt.job else ""
-    fix = f"`tpuenv cancel {name} --team {attempt.run.team.name}`"
-    return [row(attempt.run, "cleaned up", "nothing stays", measured, Verdict.FAILED, fix)]
+        measured = _one_line(failed)
+    return [row(attempt.run, "cleaned up", "nothing stays", measured, Verdict.FAILED, f"`{attempt.cancel}`")]
 
 
 def _delete(attempts: Sequence[Attempt], error: BaseException) -> None:
@@ -102,7 +106,7 @@ def _delete(attempts: Sequence[Attempt], error: BaseException) -> None:
         except (Failed, KeyboardInterrupt):
             remain.append(attempt)
     if remain:
-        jobs = (item.job for item in remain if item.job)
-        commands = "".join(f"\n  tpuenv cancel {job.name} --team {job.team}" for job in jobs)
+        commands = "".join(f"\n  {item.cancel}" for item in remain)
         left = "Jobs that could not be deleted may still be there; to delete them:"
-        raise Failed(f"{str(error) or 'interrupted'}\n{left}{commands}") from error
+        is_interrupt = isinstance(error, KeyboardInterrupt | Interrupted)
+        raise (Interrupted if is_interrupt else Failed)(f"{str(error) or 'interrupted'}\n{left}{commands}") from error

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -188,8 +191,38 @@ def test_a_lost_answer_does_not_delete_the_earlier_job_of_that_name(
 
     ground.before.append(lose)
     assert main(["submit", "hello-tpu", "--name", "train", "--detach"]) == 1
-    assert "it is not known whether that was done" in capsys.readouterr().err
+    printed = capsys.readouterr().err
+    assert "it is not known whether that was done" in printed
+    assert "tpuenv cancel" not in printed, "it is another job"
     assert jobsets(ground) == before
+
+
+@pytest.mark.parametrize("looks", [1, 2])
+def test_ctrl_c_before_the_job_appears_deletes_it_or_names_it(
+    ground: Ground, image: str, capsys: Capture, looks: int
+) -> None:
+    """The API server goes on with a request whose client has gone."""
+    sent: list[Request] = []
+    has_left = threading.Event()
+
+    def late(request: Request) -> Response | None:
+        if request.method == "POST":
+            sent.append(request)
+            os.kill(os.getpid(), signal.SIGINT)
+            has_left.wait(30)
+            return Response(status=403)
+        if request.method == "GET" and request.path.endswith("/jobsets/train"):
+            has_left.set()
+            sent.append(request)
+            if len(sent) == 3 and looks == 2:
+                ground.api.create(json.loads(sent[0].body))
+        return None
+
+    ground.before.append(late)
+    assert main(["submit", "hello-tpu", "--name", "train", "--detach"]) == 130
+    named = "may remain: JobSet tpu-training/train; to delete it:\n  tpuenv cancel train --team tpu-training\n"
+    assert (named in capsys.readouterr().err) == (looks == 1)
+    assert jobsets(ground) == []
 
 
 def test_a_lost_answer_of_a_job_that_was_created_leaves_nothing(ground: Ground, image: str) -> None:
@@ -235,9 +268,11 @@ def test_a_second_ctrl_c_says_what_remains(
 
     monkeypatch.setattr(Cluster, "create", create)
     monkeypatch.setattr(Cluster, "delete", interrupt)
-    assert main(["submit", "hello-tpu", "--name", "train", "--detach"]) == 1
+    assert main(["submit", "hello-tpu", "--name", "train", "--detach"]) == 130
     said = "interrupted\nWhat was created before could not be deleted, and may remain: JobSet tpu-training/train"
-    assert said in capsys.readouterr().err
+    printed = capsys.readouterr().err
+    assert said in printed
+    assert "tpuenv cancel train --team tpu-training" in printed
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,12 @@ from manifests.images import reference
 from manifests.recipes import FOLDER
 from rehearsal.google.artifact_registry_api import push
 from rehearsal.http_server import Request, Response, json_response
+from rehearsal.serve import answers
 from tests.fleets import with_fleet
 from tests.rehearsal.job_sets import job_set
 from tests.tpuenv.jobs.conftest import Ground, act_as
 from tests.tpuenv.jobs.hello_program import ON_TPU, HelloProgram, make_nodes_real, report
+from tpuenv.jobs.submission import create
 from tpuenv.kubernetes.connection import ADDRESS
 from tpuenv.main import main
 from tpuenv.verification import plan
@@ -234,7 +237,9 @@ def test_what_the_program_finds_wrong_is_a_row_that_failed(
         pytest.param('{"hosts":' * 3000, id="too-deep"),
     ],
 )
-def test_what_has_not_the_form_of_a_report_is_none(built: Ground, capsys: Capture, line: str) -> None:
+def test_what_has_not_the_form_of_a_report_is_none(
+    built: Ground, monkeypatch: pytest.MonkeyPatch, capsys: Capture, line: str
+) -> None:
     """A team's pod can print anything, and must not end the rows of the others."""
     HelloProgram(ground=built, logs=False)
     at_end = built.end
@@ -244,7 +249,7 @@ def test_what_has_not_the_form_of_a_report_is_none(built: Ground, capsys: Captur
             built.log(pod["metadata"]["name"], line, namespace=namespace)
         at_end(name, condition, namespace=namespace, **more)
 
-    built.end = end  # type: ignore[method-assign]
+    monkeypatch.setattr(built, "end", end)
     code, rows = verified(capsys)
     assert (code, len(rows)) == (1, 1)
     assert rows[0]["measured"] == "it succeeded, and its first host has printed no report"
@@ -538,9 +543,62 @@ def test_a_job_that_cannot_be_deleted_is_named(built: Ground, capsys: Capture) -
 def test_an_interrupt_that_cannot_delete_the_job_names_it(built: Ground, capsys: Capture) -> None:
     refuse(built, "DELETE")
     at_first_read(built, lambda: os.kill(os.getpid(), signal.SIGINT))
-    assert main(["verify"]) == 1
+    assert main(["verify"]) == 130
     (job,) = jobsets(built)
     assert f"tpuenv cancel {job['metadata']['name']} --team {TEAM}" in capsys.readouterr().err
+
+
+def test_an_interrupt_just_after_the_job_is_created_deletes_it(
+    built: Ground, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def interrupted(*arguments: Any, **options: Any) -> None:
+        create(*arguments, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tpuenv.verification.attempt.create", interrupted)
+    assert main(["verify"]) == 130
+    assert jobsets(built) == []
+
+
+def test_an_interrupt_while_a_job_is_created_ends_all_and_names_what_may_remain(
+    three_teams: Ground, capsys: Capture
+) -> None:
+    refuse(three_teams, "DELETE")
+    serve = answers(three_teams.fake.cloud)
+    has_left = threading.Event()
+
+    def interrupt(request: Request) -> Response | None:
+        if request.method == "GET" and "/jobsets/verify-" in request.path:
+            has_left.set()
+        if request.method != "POST":
+            return None
+        response = serve(request)
+        os.kill(os.getpid(), signal.SIGINT)
+        has_left.wait(30)
+        return response
+
+    three_teams.before.append(interrupt)
+    assert main(["verify", "--auto-approve"]) == 130
+    (job,) = jobsets(three_teams)
+    place = job["metadata"]
+    assert f"tpuenv cancel {place['name']} --team {place['namespace']}" in capsys.readouterr().err
+    assert created(three_teams) == 1
+
+
+def test_what_may_remain_of_a_job_whose_creation_failed_is_in_its_row(built: Ground, capsys: Capture) -> None:
+    refuse(built, "DELETE")
+    serve = answers(built.fake.cloud)
+
+    def lose(request: Request) -> None:
+        if request.method == "POST":
+            serve(request)
+            raise ConnectionError("lost")
+
+    built.before.append(lose)
+    code, (row,) = verified(capsys)
+    (job,) = jobsets(built)
+    assert code == 1
+    assert f"tpuenv cancel {job['metadata']['name']} --team {TEAM}" in row["measured"]
 
 
 def test_a_job_that_cannot_be_created_fails_its_row_alone(three_teams: Ground, capsys: Capture) -> None:
