@@ -220,6 +220,7 @@ def test_ctrl_c_before_the_job_appears_deletes_it_or_names_it(
 
     ground.before.append(late)
     assert main(["submit", "hello-tpu", "--name", "train", "--detach"]) == 130
+    assert len(sent) > looks, "POST, and so many looks at least"
     named = "may remain: JobSet tpu-training/train; to delete it:\n  tpuenv cancel train --team tpu-training\n"
     assert (named in capsys.readouterr().err) == (looks == 1)
     assert jobsets(ground) == []
