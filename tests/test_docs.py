@@ -65,6 +65,15 @@ def anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+@pytest.mark.parametrize(
+    ("page", "stacks"), mentions(rf"tpuenv destroy((?: (?:{'|'.join(STACKS)}))+)(?! *-- --ignore)\b")
+)
+def test_a_shown_destroy_has_all_stacks_that_depend_on_its_stacks(page: str, stacks: str) -> None:
+    """Each depends on the one before, and cdktf refuses to leave one out."""
+    lowest = min(STACKS.index(stack) for stack in stacks.split())
+    assert sorted(stacks.split()) == sorted(STACKS[lowest:]), page
+
+
 def test_the_readme_can_be_read_in_two_minutes() -> None:
     assert len((ROOT / "README.md").read_bytes()) <= LONGEST_README
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +21,7 @@ from rehearsal.world import ROOT, World
 from tests.rehearsal import failures
 from tests.rehearsal.deployed import world_of
 from tests.synthesis import STACKS
+from vocabulary.resource_types import all_types, facts_of
 
 STATES = "my-project-tpu-tf-state"
 
@@ -74,9 +77,14 @@ class Ground:
         command = [str(self.world.folder / "terraform-recorded"), *arguments, "-no-color"]
         return self.run(command, self.world.output / "stacks" / stack, code=code)
 
-    def deploy(self, stacks: Sequence[str] = STACKS) -> None:
-        """As cdktf does it, without the time that it takes."""
-        for stack in stacks:
+    @property
+    def stacks(self) -> list[str]:
+        """Those of the environment, in the order of their deployment."""
+        return [stack for stack in STACKS if (self.world.output / "stacks" / stack).exists()]
+
+    def deploy(self, stacks: Sequence[str] = ()) -> None:
+        """As cdktf does it, without the time that it takes: these stacks, or all."""
+        for stack in stacks or self.stacks:
             self.apply(stack)
 
     def apply(self, stack: str, *, code: int = 0) -> str:
@@ -106,14 +114,22 @@ class Ground:
                 raise AssertionError(running.communicate()[0])
             time.sleep(0.01)
 
-    def unchanged(self, stacks: Sequence[str] = STACKS) -> None:
-        for stack in stacks:
+    def unchanged(self, stacks: Sequence[str] = ()) -> None:
+        for stack in stacks or self.stacks:
             self.terraform(stack, "plan", "-detailed-exitcode")
 
     @property
     def things(self) -> Things:
-        """All that exists but the states, without what only counts changes."""
-        return {(item.kind, item.name): _steady(item.attributes) for item in self.world.cloud.find()}
+        """All that exists but the states, without what only counts changes or the order of what is made at once."""
+        items = self.world.cloud.find()
+        text = json.dumps([[item.kind, item.name, _steady(item.attributes)] for item in items])
+        for item in items:
+            if listing := item.kind in all_types() and facts_of(item.kind).listing:
+                # The server numbers them: the name that a person chose takes the number's place, also in links.
+                collection, _, number = item.name.rpartition("/")
+                chosen = re.sub("[^a-z]", "-", str(listing.chosen(item.attributes)).lower())
+                text = re.sub(rf"({collection.rpartition('/')[2]}(?:/builder)?)/{number}\b", rf"\1/{chosen}", text)
+        return {(kind, name): attributes for kind, name, attributes in json.loads(text)}
 
     @property
     def locks(self) -> list[str]:

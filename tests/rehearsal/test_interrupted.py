@@ -34,7 +34,9 @@ IN_QUEUES = ("ClusterQueue", "LocalQueue", "ResourceFlavor", "PriorityClass", "W
 
 @pytest.fixture(scope="module")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    with ground_of(loaded(), "PROJECT_ID=my-project\n", tmp_path_factory.mktemp("interrupted")) as ground:
+    """Without dashboards: the queues are the last stack, and the first to be destroyed."""
+    folder, text = tmp_path_factory.mktemp("interrupted"), "PROJECT_ID=my-project\nOBSERVABILITY=false\n"
+    with ground_of(loaded(OBSERVABILITY="false"), text, folder) as ground:
         yield ground
 
 

@@ -31,7 +31,7 @@ _PATTERN = re.compile(r"[][*?{}()!+@]")  # what micromatch, which cdktf selects 
     cls=CdktfCommand,
     summary="cdktf destroy '*', and an explanation if it fails",
     examples=(
-        "DELETION_PROTECTION=false tpuenv destroy queues tpu-node-pools platform",
+        "DELETION_PROTECTION=false tpuenv destroy observability queues",
         "DELETION_PROTECTION=false DESTROY_DATA=true tpuenv destroy",
         "tpuenv destroy --confirm tpu",
     ),

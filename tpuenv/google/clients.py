@@ -95,7 +95,7 @@ class Clients:
             initial=self.patience.poll / 3,
             maximum=10,
             timeout=self.patience.again,
-            on_error=lambda error: self.say(f"  no good answer yet ({brief(error)}); trying again"),
+            on_error=lambda error: notice(f"  no good answer yet ({brief(error)}); trying again"),
         )
 
     def request(self, method: str, url: str, **options: Any) -> requests.Response:
@@ -234,7 +234,11 @@ def credentials(project_id: str) -> google.auth.credentials.Credentials:
 
 
 def _say(line: str) -> None:
-    """To standard error: the output of a command with --json is JSON alone."""
+    print(line, flush=True)
+
+
+def notice(line: str) -> None:
+    """A line on standard error: the output of a command with --json is JSON alone."""
     print(line, file=sys.stderr, flush=True)
 
 

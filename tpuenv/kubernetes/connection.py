@@ -12,7 +12,7 @@ from google.api_core import exceptions
 
 from environment import Environment
 from tpuenv.failure import Failed
-from tpuenv.google.clients import Clients, connect_without_quota_project
+from tpuenv.google.clients import Clients, connect_without_quota_project, notice
 from tpuenv.kubernetes.client import Cluster
 
 # An address in place of https://{endpoint}, which it may hold: of the fake cluster of a rehearsal. Without {endpoint}
@@ -42,7 +42,7 @@ def connect(environment: Environment) -> Cluster:
         address=address.replace("{endpoint}", endpoint),
         name=name,
         session=clients.session,
-        say=clients.say,
+        say=notice,
         patience=clients.patience,
     )
 
