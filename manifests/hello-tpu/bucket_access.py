@@ -12,6 +12,7 @@ https://cloud.google.com/storage/docs/json_api/v1
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import os
 import secrets
@@ -36,18 +37,23 @@ _TOKEN = "/computeMetadata/v1/instance/service-accounts/default/token"
 
 # GKE's metadata server answers some seconds after a pod has started at the latest, as that page says.
 _TRIES, _SECONDS_BETWEEN, _TIMEOUT_SECONDS = 6, 3.0, 30
-_OK, _REFUSED, _NOT_FOUND = 200, 403, 404
+
+# Of a deletion, which a pod that is deleted has 30 seconds for: less than that in all, where each try connects, reads
+# and waits. https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination
+_DELETE_TRIES, _DELETE_TIMEOUT_SECONDS = 3, 3
+
+_NO_ANSWER, _OK, _REFUSED, _NOT_FOUND = 0, 200, 403, 404
 _NO = "refused"
 _TRANSIENT = (408, 429, 500, 502, 503, 504)  # https://cloud.google.com/storage/docs/retry-strategy
 
 
-class NoAnswer(Exception):
-    """A server did not answer; the text names it and says why."""
+class NoToken(Exception):
+    """The metadata server gives none; the text says why."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The status of HTTP, and the body."""
+    """The status of HTTP, and the body; without an answer 0, and why there is none."""
 
     status: int
     body: bytes = b""
@@ -55,6 +61,8 @@ class Answer:
     @property
     def words(self) -> str:
         """ "ok", "refused", "there is no such bucket or object", or the status with what the server says."""
+        if self.status == _NO_ANSWER:
+            return self.body.decode()
         known = {_OK: "ok", 204: "ok", _REFUSED: _NO, _NOT_FOUND: "there is no such bucket or object"}
         return known.get(self.status) or f"HTTP status {self.status}: {self.body[:200].decode(errors='replace')}"
 
@@ -64,10 +72,10 @@ def check(own: str, others: Sequence[str], *, run: str) -> tuple[dict[str, Any],
     name = f"{PREFIX}{run}-{secrets.token_hex(8)}"
     try:
         token = _token()
-        used = _use(own, name, token)
-        tried = {bucket: _try(bucket, name, token) for bucket in others}
-    except NoAnswer as error:
+    except NoToken as error:
         return {"own_bucket": {}, "other_buckets": {}}, [f"bucket {own}: {error}"]
+    used = _use(own, name, token)
+    tried = {bucket: _try(bucket, name, token) for bucket in others}
     problems = [f"bucket {own}: {what} an object: {words}" for what, words in used.items() if words != "ok"]
     problems += [
         f"bucket {other}: {words}, and must be refused" for other, words in tried.items() if words != "refused"
@@ -79,6 +87,7 @@ def _use(bucket: str, name: str, token: str) -> dict[str, str]:
     """What was answered to each of "write", "read" and "delete"; only to the first where that was refused."""
     content = name.encode()
     answers = {}
+    written = Answer(_NO_ANSWER)
     with _ended_by_a_signal():
         try:
             written = _write(bucket, name, token)
@@ -88,7 +97,7 @@ def _use(bucket: str, name: str, token: str) -> dict[str, str]:
                 wrong = read.status == _OK and read.body != content
                 answers["read"] = "other bytes than were written" if wrong else read.words
         finally:
-            if answers.get("write", "ok") == "ok":  # also where it is not known
+            if written.status in (_OK, _NO_ANSWER):  # then it may be there
                 answers["delete"] = _delete(bucket, name, token).words
     return answers
 
@@ -102,8 +111,8 @@ def _try(bucket: str, name: str, token: str) -> str:
         except BaseException:
             _delete(bucket, name, token)
             raise
+        deleted = _delete(bucket, name, token) if written.status in (_OK, _NO_ANSWER) else written
         if written.status == _OK:
-            deleted = _delete(bucket, name, token)
             left = (
                 "" if deleted.words == "ok" else f", and object {name} stays there, for deleting it is {deleted.words}"
             )
@@ -119,8 +128,16 @@ def _write(bucket: str, name: str, token: str) -> Answer:
 
 
 def _delete(bucket: str, name: str, token: str) -> Answer:
-    """One that is gone already was deleted by a try whose answer was lost."""
-    answer = _ask("DELETE", _object(bucket, name), token)
+    """One that is gone already was deleted by a try whose answer was lost. SIGTERM waits until it is done."""
+    came: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
+    try:
+        url = _object(bucket, name)
+        answer = _ask("DELETE", url, token, tries=_DELETE_TRIES, timeout=_DELETE_TIMEOUT_SECONDS)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    if came:
+        sys.exit(128 + came[0])
     return Answer(_OK) if answer.status == _NOT_FOUND else answer
 
 
@@ -143,12 +160,12 @@ def _ended_by_a_signal() -> Iterator[None]:
 
 
 def _token() -> str:
-    """An access token of the pod's account. Raises NoAnswer."""
+    """An access token of the pod's account. Raises NoToken."""
     answer = _ask("GET", METADATA + _TOKEN, headers={"Metadata-Flavor": "Google"}, transient=(*_TRANSIENT, _NOT_FOUND))
     try:
         return str(json.loads(answer.body)["access_token"])
     except (ValueError, LookupError, TypeError):
-        raise NoAnswer(f"GKE's metadata server gives the pod no access token ({answer.words})") from None
+        raise NoToken(f"GKE's metadata server gives the pod no access token ({answer.words})") from None
 
 
 def _ask(
@@ -159,23 +176,31 @@ def _ask(
     *,
     headers: dict[str, str] | None = None,
     transient: Sequence[int] = _TRANSIENT,
+    tries: int = _TRIES,
+    timeout: float = _TIMEOUT_SECONDS,
 ) -> Answer:
-    """The answer, after transient faults that of another try. Raises NoAnswer."""
+    """The answer, after transient faults that of another try. `timeout` is in seconds, to connect and to read each."""
     given = headers or {"Authorization": f"Bearer {token}", "Content-Type": "application/octet-stream"}
     request = urllib.request.Request(url, data=body, headers=given, method=method)
-    for number in range(1, _TRIES + 1):
-        last = number == _TRIES
+    for number in range(tries):
+        if number:
+            time.sleep(_SECONDS_BETWEEN)
         try:
-            with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as reply:
-                return Answer(reply.status, reply.read())
-        except urllib.error.HTTPError as error:
-            if last or error.code not in transient:
-                return Answer(error.code, error.read())
-        except OSError as error:  # of which URLError is one
-            if last:
-                raise NoAnswer(f"{url.partition('?')[0]} does not answer: {error}") from None
-        time.sleep(_SECONDS_BETWEEN)
-    raise AssertionError("the last try returns or raises")
+            answer = _answer(request, timeout)
+        except (OSError, http.client.HTTPException) as error:  # of which URLError and IncompleteRead are one
+            answer = Answer(_NO_ANSWER, f"{url.partition('?')[0]} does not answer: {error!r}".encode())
+        if answer.status not in (*transient, _NO_ANSWER):
+            break
+    return answer
+
+
+def _answer(request: urllib.request.Request, timeout: float) -> Answer:
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as reply:
+            return Answer(reply.status, reply.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return Answer(error.code, error.read())
 
 
 if __name__ == "__main__":

@@ -31,12 +31,17 @@ def program(google: Google, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The module, as it is loaded in a pod of the fake Google."""
     for name, value in google.variables.items():
         monkeypatch.setenv(name, value)
+    module = load(monkeypatch)
+    monkeypatch.setattr(module, "_SECONDS_BETWEEN", 0.0)
+    return module
+
+
+def load(monkeypatch: pytest.MonkeyPatch) -> Any:
     spec = importlib.util.spec_from_file_location("bucket_access", FOLDER / "hello-tpu" / "bucket_access.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "bucket_access", module)  # where its dataclasses are looked up
     spec.loader.exec_module(module)
-    monkeypatch.setattr(module, "_SECONDS_BETWEEN", 0.0)
     return module
 
 
@@ -104,6 +109,55 @@ def test_transient_faults_are_no_problem(google: Google, program: Any) -> None:
     faults = iter([Response(status=503), None, Response(status=429)])
     google.before.append(lambda _: next(faults, None))
     assert program.check("own", ["other"], run="hello-1")[1] == []
+
+
+@pytest.mark.parametrize(("bucket", "method"), [("own", "GET"), ("other", "GET"), ("other", "POST")])
+@pytest.mark.parametrize("fault", ["closed", "cut", "cut-error"])
+def test_what_a_bucket_does_not_answer_is_reported_of_that_bucket_alone(
+    google: Google, program: Any, bucket: str, method: str, fault: str
+) -> None:
+    """No answer, and answers and errors whose bodies are shorter than their headers say."""
+
+    def break_(request: Request) -> Response | None:
+        if request.method != method or f"/b/{bucket}/" not in request.path:
+            return None
+        if fault == "closed":
+            raise ConnectionError
+        return Response(status=200 if fault == "cut" else 403, body=b"x", headers={"Content-Length": "9"})
+
+    google.before.append(break_)
+    report, problems = program.check("own", ["other"], run="hello-1")
+    (problem,) = problems
+    assert problem.startswith(f"bucket {bucket}: ")
+    assert "does not answer" in problem
+    if bucket == "other":
+        assert report["own_bucket"] == WORKS
+    else:
+        assert report["other_buckets"] == {"other": "refused"}
+    assert google.objects() == []
+
+
+def test_sigterm_while_an_object_is_deleted_waits_until_it_is(google: Google, program: Any) -> None:
+    faults = iter([Response(status=503)])
+
+    def end(request: Request) -> Response | None:
+        if request.method != "DELETE" or (fault := next(faults, None)) is None:
+            return None
+        os.kill(os.getpid(), signal.SIGTERM)
+        return fault
+
+    google.before.append(end)
+    with pytest.raises(SystemExit) as ended:
+        program.check("own", ["other"], run="hello-1")
+    assert ended.value.code == 128 + signal.SIGTERM
+    assert google.objects() == []
+
+
+def test_a_deletion_takes_less_time_than_a_pod_has_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To connect and to read takes the timeout each."""
+    program = load(monkeypatch)
+    tries = program._DELETE_TRIES
+    assert tries * 2 * program._DELETE_TIMEOUT_SECONDS + (tries - 1) * program._SECONDS_BETWEEN < 30
 
 
 def test_an_object_is_deleted_where_the_pod_is_deleted_meanwhile(google: Google, program: Any) -> None:

@@ -142,9 +142,10 @@ def _buckets(run: Run, report: Mapping[str, Any], others: Sequence[str], problem
     missing = [name for name in others if name not in tried]
     refused = f"{sum(said == 'refused' for said in tried.values())} refused"
     measured = shortly(open_) or (f"{counted(len(missing), 'bucket')} not tried" if missing else refused)
-    first = next((name for name in others if tried.get(name, "refused") != "refused"), "")
+    first = next((name for name in others if tried.get(name, "").startswith("its objects")), "")
     grants = f"`gcloud storage buckets get-iam-policy gs://{first}` and that of the project say which roles do it"
-    fix = f"{grants}; take them away" if first else "correct the row above"
+    otherwise = "correct the row above" if missing else "run this again"
+    fix = f"{grants}; take them away" if first else otherwise
     yield row(run, "other buckets", f"{len(others)} refused", measured, _ok(not open_ and not missing), fix)
 
 
