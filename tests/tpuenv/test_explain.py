@@ -202,7 +202,7 @@ def test_a_missing_state_bucket_needs_the_bootstrap() -> None:
 def test_an_imported_cluster_that_the_provider_does_not_delete_needs_a_deploy() -> None:
     line = "Cannot destroy cluster because deletion_protection is set to true. Set it to false to proceed with cluster "
     explanation = explain(in_cdktf("cluster", line, "deletion."))
-    assert explanation.endswith("\n  DELETION_PROTECTION=false tpuenv deploy cluster")
+    assert explanation.endswith("\n  DELETION_PROTECTION=false tpuenv deploy foundation cluster")
 
 
 def test_a_terraform_that_was_killed_needs_the_recovery() -> None:

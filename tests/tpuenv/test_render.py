@@ -154,8 +154,8 @@ def test_a_device_is_written_to_and_not_replaced() -> None:
 def test_of_several_teams_and_groups_one_must_be_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["render", "hello-tpu"]) == 2
     team, group = capsys.readouterr().err.splitlines()[-2:]
-    assert team == "--team: there are research, serving, students; name one"
-    assert group == "--group: there are pretrain, dev, serve, burst; name one"
+    assert team == "--team is missing; name one of research, serving, students"
+    assert group == "--group is missing; name one of pretrain, dev, serve, burst"
     assert main(["render", "hello-tpu", "--team", "serving", "--group", "dev"]) == 0
     assert yaml.safe_load(capsys.readouterr().out)["metadata"]["namespace"] == "serving"
 

@@ -72,7 +72,7 @@ def _team(environment: Environment, name: str | None, mistakes: list[str]) -> Te
     if name is None and len(teams) == 1:
         return environment.teams[0]
     if name is None:
-        mistakes.append(f"--team: there are {', '.join(teams)}; name one")
+        mistakes.append(f"--team is missing; name one of {', '.join(teams)}")
     elif name not in teams:
         mistakes.append(f"--team: there is no team {quoted(name)}{meant(name, teams)}")
     return teams.get(name or "")
@@ -91,7 +91,7 @@ def _group(
     if name is None and len(groups) == 1:
         return next(iter(groups.values()))
     if name is None:
-        mistakes.append(f"--group: there are {', '.join(groups)}; name one")
+        mistakes.append(f"--group is missing; name one of {', '.join(groups)}")
     elif name not in groups:
         others = {group.name for group in environment.groups}
         what = f"team {team.name} may not use pool group" if team and name in others else "there is no pool group"

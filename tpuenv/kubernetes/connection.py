@@ -68,5 +68,5 @@ def _dns_endpoint(clients: Clients, environment: Environment) -> str:
     except (KeyError, TypeError):
         endpoint = ""
     if not isinstance(endpoint, str) or not endpoint:
-        raise Failed(f"cluster: {name} has no DNS endpoint; run `tpuenv deploy cluster`, which gives it one")
+        raise Failed(f"cluster: {name} has no DNS endpoint; run `tpuenv deploy`, which gives it one")
     return endpoint

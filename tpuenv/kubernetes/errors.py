@@ -53,7 +53,7 @@ def _text(code: int, reason: str, said: str, fields: list[str], *, doing: str, c
         return (
             f"permission: you may not connect to cluster {cluster}: it needs container.clusters.connect, which "
             "roles/container.clusterViewer has. Members of a team have that role: an administrator adds you to MEMBERS "
-            f"in vars.env, or to the team in fleet.yaml, and runs `tpuenv deploy platform`. Google says: {said}"
+            f"in vars.env, or to the team in fleet.yaml, and runs `tpuenv deploy`. Google says: {said}"
         )
     if code == 403 and "being terminated" in said:
         return f"team: the namespace is being deleted, so tpuenv cannot {doing}. Kubernetes says: {said}"
@@ -62,12 +62,12 @@ def _text(code: int, reason: str, said: str, fields: list[str], *, doing: str, c
         return (
             f"permission: {user[1] if user else 'your account'} may not {doing} in cluster {cluster}. Members of the "
             "team may: an administrator adds the account to MEMBERS in vars.env, or to the team in fleet.yaml, and "
-            f"runs `tpuenv deploy platform`. Kubernetes says: {said}"
+            f"runs `tpuenv deploy`. Kubernetes says: {said}"
         )
     if code == 404 and re.match(r'namespaces "[^"]*" not found', said):
         return (
-            f"team: cluster {cluster} has no such namespace ({said}), so tpuenv cannot {doing}; run `tpuenv deploy "
-            "platform queues`, which creates the namespaces of the teams"
+            f"team: cluster {cluster} has no such namespace ({said}), so tpuenv cannot {doing}; run `tpuenv deploy`, "
+            "which creates the namespaces of the teams"
         )
     if code == 404 and "could not find the requested resource" in said:
         return (

@@ -96,6 +96,6 @@ def _unfinished(plan: Mapping[str, Any]) -> Iterator[str]:
         if resource["type"] == "google_container_cluster" and before and not before.get("endpoint"):
             yield (
                 f"{resource['address']}: it has no endpoint: `gcloud container clusters describe` says why. In the "
-                "status ERROR it is of no use: DELETION_PROTECTION=false tpuenv deploy cluster -- after `terraform "
-                "taint`"
+                "status ERROR it is of no use: DELETION_PROTECTION=false tpuenv deploy foundation cluster -- after "
+                "`terraform taint`"
             )

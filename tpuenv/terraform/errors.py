@@ -54,7 +54,7 @@ _EXPLANATIONS = (
         pattern="Cannot destroy cluster because deletion_protection is set to true",
         text="Imported: the state says that Google's provider must not delete the cluster, as after `tpuenv recover`. "
         "A deploy corrects that, then destroy again:\n"
-        "  DELETION_PROTECTION=false tpuenv deploy cluster",
+        "  DELETION_PROTECTION=false tpuenv deploy foundation cluster",
     ),
     # How a shell and cdktf report signal 9.
     _Explanation(pattern=r"Terraform CLI failed with exit code 137\b", text=KILLED),

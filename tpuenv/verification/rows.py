@@ -134,8 +134,7 @@ def _buckets(run: Run, report: Mapping[str, Any], others: Sequence[str], problem
         _ALL,
         shortened(words, longest=_LONGEST) or why or "not tried",
         _ok(words == _ALL),
-        "`tpuenv deploy platform` grants it; after a deploy it can take 7 minutes until a grant counts, so run this "
-        "again then",
+        "`tpuenv deploy` grants it; after a deploy it can take 7 minutes until a grant counts, so run this again then",
     )
     tried = report.get("other_buckets") or {}
     open_ = [f"{name}: {said}" for name, said in tried.items() if said != "refused"]

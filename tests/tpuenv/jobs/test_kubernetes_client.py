@@ -105,7 +105,7 @@ def test_an_account_that_may_not_connect_hears_which_role_lets_it(
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"metadata": {"name": "train", "namespace": "nowhere"}}, "no such namespace.*tpuenv deploy platform queues"),
+        ({"metadata": {"name": "train", "namespace": "nowhere"}}, "no such namespace.*tpuenv deploy`, which creates"),
         ({"kind": "Deployment"}, "creates no jobset.x-k8s.io/v1alpha2 Deployment, only ConfigMap, Job, JobSet"),
         ({"metadata": {"name": "Train", "namespace": TEAM}}, 'refuses to create JobSet tpu-training/Train: .*"Train"'),
     ],

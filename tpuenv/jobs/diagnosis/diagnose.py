@@ -108,7 +108,7 @@ def _runs(job: Job) -> Cause:
     used = f", after {counted(job.restarts, 'restart')}" if job.restarts else ""
     noun = "host" if job.slices else "pod"
     run = f"all {counted(job.hosts, noun)} run" if job.hosts > 1 else f"its {noun} runs"
-    return Cause(code="runs", cause=f"nothing keeps it: {run}{used}")
+    return Cause(code="runs", cause=f"{run}{used}")
 
 
 def _partly(job: Job) -> Cause:

@@ -21,7 +21,7 @@ from vocabulary.printable import counted, listed
 _MOST_JOBS = 5
 
 _AGAIN = "wait: it is queued again, and goes on from its last checkpoint when it starts"
-_DEPLOY = "an administrator runs `tpuenv deploy queues`"
+_DEPLOY = "an administrator runs `tpuenv deploy`"
 _UNLESS_HELD = " unless HOLD_QUEUES=true"
 
 # By the reason of the condition Evicted, or its beginning.
