@@ -13,8 +13,8 @@ CDKTF_OPTIONS = "What follows a lone -- goes to cdktf as it is."
 
 
 class Command(click.Command):
-    """Refuses an option without its value, which click alone gives the next option for one, and empty values, which a
-    script leaves where it has not set a variable.
+    """Refuses an option without its value, which click alone gives the next option for one; empty values, which a
+    script leaves where it has not set a variable; and a second value, for which click forgets the first.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -27,6 +27,11 @@ class Command(click.Command):
             written = {f"{name}={value}" for name in option.opts}
             if isinstance(option, click.Option) and value.startswith("-") and not written & set(words):
                 raise click.BadOptionUsage(option.name, f"Option '{option.opts[-1]}' requires an argument.", ctx)
+            given = sum(word.partition("=")[0] in option.opts for word in words)
+            if isinstance(option, click.Option) and given > 1 and not option.multiple and not option.is_flag:
+                raise click.BadOptionUsage(
+                    option.name, f"Option '{option.opts[-1]}' is given twice; give it once.", ctx
+                )
         of_values = {name for each in self.params if not getattr(each, "is_flag", True) for name in each.opts}
         arguments = [each.human_readable_name.strip("[].") for each in self.params if isinstance(each, click.Argument)]
         for before, word in pairwise(["", *words]):

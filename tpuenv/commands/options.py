@@ -16,16 +16,30 @@ from vocabulary.printable import quoted
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+_LONGEST_HOURS = 720  # 30 days
+
+
 def duration(text: str) -> str:
     """A time as Terraform reads it: 90s, 10m or 1h. Raises click.BadParameter."""
-    if not re.fullmatch(r"[0-9]+[smh]", text):
-        raise click.BadParameter(f"{quoted(text)} is not a time; write 90s, 10m or 1h")
+    seconds(text)
     return text
 
 
 def seconds(text: str) -> float:
     """The seconds of a time: 90s, 10m or 1h. Raises click.BadParameter."""
-    return float(duration(text)[:-1]) * {"s": 1, "m": 60, "h": 3600}[text[-1]]
+    if not re.fullmatch(r"[0-9]+[smh]", text):
+        raise click.BadParameter(f"{quoted(text)} is not a time; write 90s, 10m or 1h")
+    value = float(text[:-1]) * {"s": 1, "m": 60, "h": 3600}[text[-1]]
+    if value > _LONGEST_HOURS * 3600:
+        raise click.BadParameter(f"{quoted(text)} is too long; write {_LONGEST_HOURS}h or less")
+    return value
+
+
+def timeout(text: str) -> str:
+    """As `duration`, but not 0s. Raises click.BadParameter."""
+    if not seconds(text):
+        raise click.BadParameter(f"{quoted(text)} leaves no time; write 90s, 10m or 1h")
+    return text
 
 
 def _stack_names(_context: click.Context, _argument: click.Parameter, begun: str) -> list[str]:

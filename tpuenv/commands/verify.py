@@ -38,7 +38,7 @@ verified (waiting, busy, simulated, left out), 130 interrupted.
 )
 @options.value("--team", "TEAM", "only this team (default: all)")
 @options.value("--group", "GROUP", "only this pool group (default: all)")
-@options.value("--timeout", "TIME", "how long a run may take (default: 15m)", type=options.duration, default="15m")
+@options.value("--timeout", "TIME", "how long a run may take (default: 15m)", type=options.timeout, default="15m")
 @options.flag("--json", "print JSON")
 @options.flag("--auto-approve", "do not ask before slices are created and paid")
 def verify(*, team: str | None, group: str | None, timeout: str, json: bool, auto_approve: bool) -> int:

@@ -22,7 +22,7 @@ def verify(parts: Parts) -> None:
 
     Everything in the fake cluster is decided when it is asked for, so no run is waited for.
     """
-    command = [sys.executable, "-m", "tpuenv", "verify", "--json", "--auto-approve", "--timeout", "0s"]
+    command = [sys.executable, "-m", "tpuenv", "verify", "--json", "--auto-approve", "--timeout", "1s"]
     run = subprocess.run(command, cwd=project.ROOT, env=parts.world.environment(), capture_output=True, text=True)
     try:
         rows = json.loads(run.stdout)["rows"]

@@ -322,7 +322,7 @@ def test_a_job_that_succeeds_without_a_report_verifies_nothing(built: Ground, ca
 
 
 def test_a_job_that_does_not_end_in_time_failed(built: Ground, capsys: Capture) -> None:
-    code, rows = verified(capsys, "--timeout", "0s")
+    code, rows = verified(capsys, "--timeout", "1s")
     assert code == 1
     assert rows[0]["measured"] == "running on 4 hosts: it has not ended"
     assert jobsets(built) == []
@@ -336,7 +336,7 @@ def test_a_job_whose_pods_do_not_start_is_explained_as_why_does(built: Ground, c
             built.patch("Pod", pod["metadata"]["name"], {"status": status})
 
     built.before.append(no_image)
-    code, rows = verified(capsys, "--timeout", "0s")
+    code, rows = verified(capsys, "--timeout", "1s")
     assert code == 1
     assert rows[0]["verdict"] == "failed"
     assert rows[0]["measured"].startswith("starting (0 of 4 hosts run): ")
@@ -366,7 +366,7 @@ def test_machines_that_google_does_not_have_are_waited_for_and_no_failure(three_
             three_teams.api.store(event)
 
     three_teams.before.append(no_machines)
-    words = ("--team", "research", "--auto-approve", "--timeout", "0s")
+    words = ("--team", "research", "--auto-approve", "--timeout", "1s")
     code, (row,) = verified(capsys, *words, "--group", "burst")
     assert (code, row["verdict"]) == (3, "waiting")
     assert "Google has none of this type now in us-east5-a (stock-out)" in row["measured"]
@@ -391,7 +391,7 @@ def test_a_request_for_machines_is_waited_for_and_no_failure(built: Ground, caps
         api.store({**job, "spec": {**job["spec"], "suspend": True}})
 
     at_first_read(built, queue)
-    code, (row,) = verified(capsys, "--timeout", "0s")
+    code, (row,) = verified(capsys, "--timeout", "1s")
     assert (code, row["verdict"]) == (3, "waiting")
     assert row["measured"].startswith("waiting: it has its quota, and waits in the queue of the Dynamic Workload Sched")
     assert jobsets(built) == []
@@ -645,7 +645,7 @@ def test_a_cluster_that_does_not_answer_any_more_fails_and_names_the_job(built: 
         return json_response({}, status=503) if "/jobsets/verify-" in request.path else None
 
     built.before.append(busy)
-    code, rows = verified(capsys, "--timeout", "0s")
+    code, rows = verified(capsys, "--timeout", "1s")
     assert code == 1
     assert only(rows, "start")["measured"].startswith("network: no good answer from cluster tpu-cluster")
     assert only(rows, "cleaned up")["fix"].startswith("`tpuenv cancel verify-")
@@ -658,6 +658,10 @@ def test_a_cluster_that_does_not_answer_any_more_fails_and_names_the_job(built: 
         (["--group", "dve"], "--group: there is no pool group 'dve'; did you mean 'dev'?"),
         (["--team", "students", "--group", "serve"], "--group: team students may not use pool group 'serve'"),
         (["--timeout", "soon"], "'soon' is not a time; write 90s, 10m or 1h"),
+        (["--timeout", "0h"], "'0h' leaves no time; write 90s, 10m or 1h"),
+        (["--timeout", "9" * 400 + "h"], "is too long; write 720h or less"),
+        (["--timeout", "721h"], "'721h' is too long; write 720h or less"),
+        (["--team", "serving", "--team=students"], "Option '--team' is given twice; give it once."),
     ],
 )
 def test_bad_input_is_refused_before_anything_is_asked(
