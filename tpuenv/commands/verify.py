@@ -27,10 +27,11 @@ if TYPE_CHECKING:
         "tpuenv verify --json | jq .verdict",
     ),
     notes="""\
-It takes one free slice of each pool group at a time, and stops no job for it: where none is free, the row says busy. It
-asks before it uses groups whose slices Google creates, and charges, for the run (flex-start, queued, autoscaled), and
-leaves them out where there is no terminal to ask at, or with --json, unless --auto-approve is given. Ctrl-C deletes
-what it has created. docs/verify.md describes the rows and the JSON.
+It takes one free slice of each pool group at a time: where none is free, the row says busy. Only a job that borrows the
+slice at the moment when a run is created can be stopped for it. It asks before it uses groups whose slices Google
+creates, and charges, for the run (flex-start, queued, autoscaled), and leaves them out where there is no terminal to
+ask at, or with --json, unless --auto-approve is given. Ctrl-C deletes what it has created. docs/verify.md describes the
+rows and the JSON.
 
 Exit codes: 0 all is verified, 1 something failed, 2 wrong settings or arguments, 3 nothing failed and not all is
 verified (waiting, busy, simulated, left out), 130 interrupted.
