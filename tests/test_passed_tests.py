@@ -26,10 +26,12 @@ def test_that_is_skipped():
 
 def run(folder: Path) -> str:
     """The last line of a pytest of its own, in two processes, with this project's conftest."""
+    # By this variable pytest-xdist says that a process is one of its workers.
+    others = {name: value for name, value in os.environ.items() if name != "PYTEST_XDIST_WORKER"}
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2", "-o", "addopts=", str(folder)],
         cwd=folder,
-        env=os.environ | {PASSED: str(folder / "passed"), "PYTHONPATH": str(ROOT)},
+        env=others | {PASSED: str(folder / "passed"), "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     ).stdout.splitlines()[-1]

@@ -90,7 +90,7 @@ def test_the_deploy_account_may_see_what_its_destroy_would_leave_behind(ground: 
     same(ground.things, before)
     ground.recover("foundation", "cluster", "--yes")
     said = ground.tpuenv(*destroy, account=DEPLOY)
-    assert said.endswith("Destroyed: queues, tpu-node-pools, platform, cluster\n")
+    assert said.endswith("Destroyed: observability, queues, tpu-node-pools, platform, cluster\n")
     assert len(ground.world.cloud.find("google_container_cluster")) == 0
 
 

@@ -135,7 +135,7 @@ def test_a_pool_group_that_is_removed_or_renamed_takes_no_job_of_another_along(t
         assert len(running) == 2
         write(fleet.format(f"quick: {queued}"), folder)
         synthesize(ground)
-        for stack in ("tpu-node-pools", "queues"):
+        for stack in ("tpu-node-pools", "queues", "observability"):
             ground.apply(stack)
         assert admitted(api) == running
         flavors = {item["metadata"]["name"] for item in api.everything() if item["kind"] == "ResourceFlavor"}
