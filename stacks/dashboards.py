@@ -193,7 +193,7 @@ def _queues(queries: Queries) -> list[list[Tile]]:
             Chart(title="Chips in use by pool group", queries={"": queries.used("flavor")}, axis="chips", stacked=True),
         ],
         [
-            Chart(title="Preempted jobs in an hour", queries={"": queries.preempted()}, axis="jobs"),
+            Chart(title="Jobs preempted in an hour, for a team", queries={"": queries.preempted()}, axis="jobs"),
             Chart(title="Evicted jobs in an hour, by reason", queries={"": queries.evicted()}, axis="jobs"),
         ],
         [

@@ -96,8 +96,8 @@ def announcement(environment: Environment, runs: Sequence[Run], timeout: str) ->
         paid = f"; a slice is created for each run, {_price(environment, group)}" if is_charged(group) else ""
         yield f"  {name} ({group.slice.tpu_type}): {', '.join(run.team.name for run in of_one)}{paid}"
     yield (
-        f"A run takes some minutes when its hosts run, and {timeout} at most. It starts only where a slice is free "
-        "before, and others that need the slice stop it; a job that borrows the slice at that moment can be stopped."
+        f"A run takes some minutes when its hosts run, and {timeout} at most. It starts only where a slice is free. "
+        "A job that needs the slice may stop it; a job that borrows the slice as it starts can be stopped."
     )
 
 
