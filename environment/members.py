@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeVar
 
 from vocabulary.printable import quoted
 
 MOST_MEMBERS = 500  # of a team; an IAM policy has room for 1,500 principals, https://cloud.google.com/iam/quotas
 MOST_CHANNELS = 16  # of an alert policy: https://cloud.google.com/monitoring/quotas#alerting_limits
+
+_T = TypeVar("_T")
 
 _SHOWN = 5  # mistakes in one message
 _BEFORE_AT = r"(?!.{65,}@)[A-Za-z0-9_%+'-]+(\.[A-Za-z0-9_%+'-]+)*"
@@ -55,37 +59,35 @@ def member(text: str) -> Member:
 
 def members(text: str) -> tuple[Member, ...]:
     """Members with commas or spaces between them. Raises ValueError with all that is wrong with any of them."""
-    listed: dict[Member, None] = {}  # a dict keeps their order
-    wrong = []
-    for name in filter(None, re.split("[, \t]+", text)):
-        try:
-            parsed = member(name)
-        except ValueError as error:
-            wrong.append(f"{quoted(name)} {error}")
-            continue
-        if parsed in listed:
-            wrong.append(f"{quoted(name)} is there twice; keep one")
-        listed[parsed] = None
-    if len(listed) > MOST_MEMBERS:
-        wrong.insert(0, f"there are {len(listed)} members, and {MOST_MEMBERS} at most; name a Google group")
-    if wrong:
-        more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-        raise ValueError(f"cannot be used: {'; '.join(wrong[:_SHOWN])}{more}")
-    return tuple(listed)
+    return _all(text, member, MOST_MEMBERS, "members", "name a Google group")
 
 
 def email_addresses(text: str) -> tuple[str, ...]:
     """Addresses with commas or spaces between them. Raises ValueError with all that is wrong with any of them."""
-    listed: dict[str, None] = {}
+    return _all(text, _email_address, MOST_CHANNELS, "addresses", "name a mailing list")
+
+
+def _email_address(text: str) -> str:
+    if not re.fullmatch(f"{_BEFORE_AT}@{_DOMAIN}", text):
+        raise ValueError("is not an email address; write one such as alice@example.com")
+    return text
+
+
+def _all(text: str, read: Callable[[str], _T], most: int, noun: str, instead: str) -> tuple[_T, ...]:
+    """What each of the words is read as. Raises ValueError with all that is wrong with any of them."""
+    listed: dict[_T, None] = {}  # a dict keeps their order
     wrong = []
-    for address in filter(None, re.split("[, \t]+", text)):
-        if not re.fullmatch(f"{_BEFORE_AT}@{_DOMAIN}", address):
-            wrong.append(f"{quoted(address)} is not an email address; write one such as alice@example.com")
-        elif address in listed:
-            wrong.append(f"{quoted(address)} is there twice; keep one")
-        listed[address] = None
-    if len(listed) > MOST_CHANNELS:
-        wrong.insert(0, f"there are {len(listed)} addresses, and {MOST_CHANNELS} at most; name a mailing list")
+    for word in filter(None, re.split("[, \t]+", text)):
+        try:
+            value = read(word)
+        except ValueError as error:
+            wrong.append(f"{quoted(word)} {error}")
+            continue
+        if value in listed:
+            wrong.append(f"{quoted(word)} is there twice; keep one")
+        listed[value] = None
+    if len(listed) > most:
+        wrong.insert(0, f"there are {len(listed)} {noun}, and {most} at most; {instead}")
     if wrong:
         more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
         raise ValueError(f"cannot be used: {'; '.join(wrong[:_SHOWN])}{more}")

@@ -147,7 +147,6 @@ def _tpus(queries: Queries) -> list[list[Tile]]:
 
 
 def _queues(queries: Queries) -> list[list[Tile]]:
-    wait, ready = "kueue_admission_wait_time_seconds", "kueue_admitted_until_ready_wait_time_seconds"
     cost = queries.cost()
     return [
         [
@@ -161,23 +160,11 @@ def _queues(queries: Queries) -> list[list[Tile]]:
             Chart(title="Chips that waiting jobs want, by team", queries={"": queries.waiting_chips()}, axis="chips"),
         ],
         [
-            Chart(
-                title="Time in the queue, by team",
-                queries={
-                    "half of the jobs": queries.waiting(wait, "0.5"),
-                    "95 of 100": queries.waiting(wait, "0.95"),
-                },
-                axis="seconds",
-                unit="s",
-            ),
-            Chart(
-                title="From admitted until all pods are ready, by team",
-                queries={
-                    "half of the jobs": queries.waiting(ready, "0.5"),
-                    "95 of 100": queries.waiting(ready, "0.95"),
-                },
-                axis="seconds",
-                unit="s",
+            _waits(queries, "Time in the queue, by team", "kueue_admission_wait_time_seconds"),
+            _waits(
+                queries,
+                "From admitted until all pods are ready, by team",
+                "kueue_admitted_until_ready_wait_time_seconds",
             ),
         ],
         [
@@ -230,6 +217,12 @@ def _queues(queries: Queries) -> list[list[Tile]]:
             Text(title="What the cost is", content=_cost_text(queries)),
         ],
     ]
+
+
+def _waits(queries: Queries, title: str, metric: str) -> Chart:
+    shares = {"half of the jobs": "0.5", "95 of 100": "0.95"}
+    asked = {word: queries.waiting(metric, share) for word, share in shares.items()}
+    return Chart(title=title, queries=asked, axis="seconds", unit="s")
 
 
 def _cost_text(queries: Queries) -> str:

@@ -56,7 +56,7 @@ class ReviewedApply:
     def _reviewed_and_applied(self, terraform: Terraform) -> bool:
         """False when nobody has reviewed what would change; the plan is recorded then."""
         stack, names = terraform.stack, self.environment.names
-        planned = plan_stack(terraform, salt=self.key, lock=[f"-lock-timeout={self.lock_timeout}"])
+        planned = self._planned(terraform)
         planned.show()
         if planned.missing:
             raise Failed(f"{stack.name}: {planned.heading}; apply the stacks before it first")
@@ -83,6 +83,9 @@ class ReviewedApply:
         apply_marks.end(self.clients, names, stack.name)
         return True
 
+    def _planned(self, terraform: Terraform) -> Plan:
+        return plan_stack(terraform, salt=self.key, lock=[f"-lock-timeout={self.lock_timeout}"])
+
     def _record(self, planned: Plan, why: str) -> None:
         place = self.store.write(planned.record(self.key, self.commit))
         print(f"\n{planned.stack.name}: not reviewed yet: {why}. The plan above is recorded now: {place}")
@@ -94,7 +97,7 @@ class ReviewedApply:
             if reviewed is not None and not reviewed.not_plannable:
                 continue
             try:
-                planned = plan_stack(initialize(stack), salt=self.key, lock=[f"-lock-timeout={self.lock_timeout}"])
+                planned = self._planned(initialize(stack))
             except PlanFailed as failure:
                 print(f"\n{failure}")
                 continue

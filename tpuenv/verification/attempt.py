@@ -143,7 +143,7 @@ class Attempt:
             return [self._not_started(Verdict.WAITING, *_said(holding))]
         teams = ", ".join(dict.fromkeys(name.partition("/")[0] for name in explanation.preempts))
         borrowed = f"its slices are borrowed by jobs of {teams}, and this command stops no job"
-        measured = borrowed if teams else _said(holding)[0]
+        measured = borrowed if teams else "all slices that the team may use are in use by other jobs"
         return [self._not_started(Verdict.BUSY, measured, "`tpuenv status` shows the jobs; run this again after them")]
 
     def _create(self, manifest: Object) -> None:

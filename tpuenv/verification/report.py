@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tpuenv.terminal.colours import Tone
+from tpuenv.terminal.table import aligned
 from tpuenv.verification.rows import Row, Verdict, counts, exit_code
 from vocabulary.printable import printable
 
@@ -19,13 +20,12 @@ _VERDICTS = {0: "verified", 1: "failed", 3: "incomplete"}
 
 def lines(rows: Sequence[Row]) -> Iterator[tuple[str, Tone | None]]:
     """The table, below each row what to do, and the verdict; each line with its tone."""
-    cells = [_HEADINGS, *map(_cells, rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(_HEADINGS))]
-    for number, row in enumerate(cells):
-        tone = _TONES.get(rows[number - 1].verdict, Tone.WARNING) if number else Tone.TITLE
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip(), tone
-        if number and (fix := rows[number - 1].fix):
-            yield f"  {printable(fix)}", None
+    headings, *table = aligned([_HEADINGS, *map(_cells, rows)])
+    yield headings, Tone.TITLE
+    for row, line in zip(rows, table, strict=True):
+        yield line, _TONES.get(row.verdict, Tone.WARNING)
+        if row.fix:
+            yield f"  {printable(row.fix)}", None
     yield "", None
     yield summary(rows), _TONES[Verdict.FAILED] if exit_code(rows) == 1 else None
 
@@ -52,5 +52,4 @@ def document(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    cells = (row.verdict.value, row.team, row.group, row.what, row.expected or "-", row.measured)
-    return tuple(map(printable, cells))
+    return row.verdict.value, row.team, row.group, row.what, row.expected or "-", row.measured
