@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -25,7 +26,8 @@ from rehearsal.kubernetes.pods import write_log
 from rehearsal.serve import answers
 from tests.rehearsal.deployed import api_of, deploy
 from tests.rehearsal.fake import FakeCloud
-from tests.synthesis import Synthesis
+from tests.synthesis import HERE, Synthesis
+from tests.tpuenv.jobs.hello_program import make_nodes_real
 from tpuenv.google.clients import Patience
 from tpuenv.jobs.follow import following
 from tpuenv.jobs.job import Job
@@ -208,3 +210,32 @@ def fleet_settings(one_slice_settings: None, monkeypatch: pytest.MonkeyPatch, tm
     (tmp_path / "fleet.yaml").write_text(fleet, encoding="utf-8")
     monkeypatch.setenv("TPUENV_FOLDER", str(tmp_path))
     monkeypatch.delenv("TPU_TYPE")
+
+
+@pytest.fixture
+def signal_handlers() -> Iterator[None]:
+    """As they were: `tpuenv verify` sets them."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def built(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Ground:
+    """One team with two slices of real nodes, and the image."""
+    monkeypatch.setenv("TPU_TYPE", "v6e-16")
+    push(ground.fake.cloud, reference(ground.environment, FOLDER / "hello-tpu"))
+    make_nodes_real(ground)
+    return ground
+
+
+@pytest.fixture
+def three_teams(fleet: Ground, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ground:
+    for name, target in (("env", "vars.env"), ("fleet.yaml", "fleet.yaml")):
+        text = (HERE / "cases" / f"three-teams-four-groups.{name}").read_text(encoding="utf-8")
+        (tmp_path / target).write_text(text, encoding="utf-8")
+    monkeypatch.setenv("TPUENV_FOLDER", str(tmp_path))
+    push(fleet.fake.cloud, reference(fleet.environment, FOLDER / "hello-tpu"))
+    make_nodes_real(fleet)
+    return fleet

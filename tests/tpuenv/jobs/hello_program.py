@@ -6,15 +6,17 @@ import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from environment import Environment
 from rehearsal.http_server import Request
 from rehearsal.kubernetes.nodes import node_objects
 from rehearsal.kubernetes.placement import all_nodes
-from tests.tpuenv.jobs.conftest import Ground
 from tpuenv.verification.plan import other_buckets
 from vocabulary.keys import COMPLETION_INDEX_LABEL, JOBSET_LABEL, SIMULATED_NODE_ANNOTATION
+
+if TYPE_CHECKING:
+    from tests.tpuenv.jobs.conftest import Ground
 
 # Of a real run on this machine: 4 processes with 4 CPU devices each, on one slice, and buckets of the fake Google.
 RECORDED = Path(__file__).with_name("hello-tpu.log").read_text(encoding="utf-8")
