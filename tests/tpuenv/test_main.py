@@ -70,9 +70,10 @@ def test_an_interrupt_is_one_line_and_130(tmp_path: Path) -> None:
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         ) as running:  # fmt: skip
             try:
-                silent.accept()[0].close()
-                running.send_signal(signal.SIGINT)
-                _, err = running.communicate()
+                # Open and without an answer until the end: on one that is closed, it tries again and says so.
+                with silent.accept()[0]:
+                    running.send_signal(signal.SIGINT)
+                    _, err = running.communicate()
             finally:
                 running.kill()
     assert running.returncode == 130
