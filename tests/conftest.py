@@ -127,7 +127,6 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """A finalizer that runs while a test parses too many nested brackets would exceed the recursion limit as well."""
     if not item.get_closest_marker("nested_too_deeply"):
         return (yield)
-    gc.collect()
     gc.disable()
     try:
         return (yield)

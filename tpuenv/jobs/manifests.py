@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml.composer import Composer
 
 from manifests.recipes import KUSTOMIZE_FILES
+from vocabulary.yaml_text import FastLoader
 
 _MAX_BYTES = 4 << 20
 _SUFFIXES = (".yaml", ".yml", ".json")  # what `kubectl apply -f FOLDER` takes, too
@@ -31,7 +33,7 @@ class Document:
     problem: str = ""
 
 
-class _Loader(yaml.SafeLoader):
+class _UniqueKeys(Composer):
     """Refuses a key that is there twice: PyYAML keeps the last one without a word."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
@@ -43,6 +45,14 @@ class _Loader(yaml.SafeLoader):
                 raise yaml.MarkedYAMLError(problem=f"'{name}' is there twice; keep one", problem_mark=key.start_mark)
             seen |= {name} - {""}
         return node
+
+
+class _FastLoader(_UniqueKeys, FastLoader):
+    pass
+
+
+class _Loader(_UniqueKeys, yaml.SafeLoader):
+    pass
 
 
 class _BadFile(ValueError):
@@ -76,7 +86,7 @@ def documents_in(text: str, *, file: str) -> Iterator[Document]:
     number = 0
     for line, chunk in _chunks(text):
         try:
-            values = [value for value in yaml.load_all(chunk, Loader=_Loader) if value is not None]
+            values = _values(chunk)
         # What PyYAML itself raises where a tag does not fit its value: !!bool x, !!int "", !!timestamp foo.
         except (yaml.YAMLError, RecursionError, ValueError, AttributeError, LookupError) as error:
             mark = getattr(error, "problem_mark", None)
@@ -88,6 +98,15 @@ def documents_in(text: str, *, file: str) -> Iterator[Document]:
             for item in (item for value in values for item in _items(value)):
                 number += 1
                 yield Document(file=file, number=number, value=item)
+
+
+def _values(chunk: str) -> list[Any]:
+    """Of every document that is not empty. Raises what PyYAML raises, with the messages of its parser in Python."""
+    try:
+        values = list(yaml.load_all(chunk, Loader=_FastLoader))
+    except (yaml.YAMLError, ValueError, AttributeError, LookupError):
+        values = list(yaml.load_all(chunk, Loader=_Loader))
+    return [value for value in values if value is not None]
 
 
 def _read(name: str) -> str:
