@@ -127,9 +127,7 @@ def end(world: World, cluster: str, objects: Iterable[dict[str, Any]]) -> int:
             api.patch(resource, namespace, name, {"status": _SUCCEEDED[body["kind"]]})
             names.add((namespace, name))
     ray_jobs = {
-        (item["metadata"]["namespace"], item["metadata"]["name"]): owner_of(item)
-        for item in api.everything()
-        if item["kind"] == "RayCluster"
+        (item["metadata"]["namespace"], item["metadata"]["name"]): owner_of(item) for item in api.of_kind("RayCluster")
     }
     pods = [pod["metadata"] for pod in api.all(POD) if pod["status"]["phase"] == "Running" and chips_of(pod["spec"])]
     return sum((pod["namespace"], _job_of(pod, ray_jobs)) in names for pod in pods)
@@ -152,8 +150,8 @@ def delete(world: World, cluster: str, objects: Iterable[dict[str, Any]]) -> Non
 
 def _workload_of(api: Api, job: dict[str, Any]) -> dict[str, Any]:
     """The Workload that Kueue made of a job, or an empty mapping."""
-    for item in api.everything():
-        if item["kind"] == "Workload" and item["metadata"].get("namespace") == job["metadata"].get("namespace"):
+    for item in api.of_kind("Workload"):
+        if item["metadata"].get("namespace") == job["metadata"].get("namespace"):
             owner = item["metadata"]["ownerReferences"][0]
             if (owner["kind"], owner["name"]) == (job["kind"], job["metadata"]["name"]):
                 return item

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 ALL = "TPUENV_TEST_ALL_EXAMPLES"  # set by `make test-slow`
-FAST = 25
+FAST = 10
 
 
 def examples(number: int) -> int:

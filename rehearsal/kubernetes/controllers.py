@@ -59,16 +59,16 @@ def holders(api: Objects, body: Object) -> Iterator[str]:
             if _admitted_by(workload) == name:
                 yield f"workload {full_name(workload)} is admitted by it; finalizer {IN_USE} stays until it ends"
     elif kind == "ResourceFlavor":
-        for queue in _of_kind(api, "ClusterQueue"):
+        for queue in api.of_kind("ClusterQueue"):
             if name in _flavors(queue):
                 yield f"ClusterQueue {queue['metadata']['name']} uses it; finalizer {IN_USE} stays until that changes"
     elif kind == "AdmissionCheck":
-        for queue in _of_kind(api, "ClusterQueue"):
+        for queue in api.of_kind("ClusterQueue"):
             if name in _checks(queue):
                 yield f"ClusterQueue {queue['metadata']['name']} uses it; finalizer {IN_USE} stays until that changes"
     elif kind == "Namespace" and not webhooks.installed(api, "kueue"):
-        for item in api.everything():
-            if item["metadata"].get("namespace") == name and item.get("kind") in JOB_KINDS and _is_managed(item):
+        for item in api.of_kind(*JOB_KINDS):
+            if item["metadata"].get("namespace") == name and _is_managed(item):
                 yield f"{item['kind']} {full_name(item)} has a finalizer that only Kueue removes, and Kueue is gone"
 
 
@@ -95,7 +95,7 @@ def with_status(api: Objects, body: Object) -> Object:
 
 def _cluster_queue_status(api: Objects, queue: Object) -> Object:
     name, policy = queue["metadata"]["name"], queue.get("spec", {}).get("stopPolicy", "None")
-    known = {flavor["metadata"]["name"] for flavor in _of_kind(api, "ResourceFlavor")}
+    known = {flavor["metadata"]["name"] for flavor in api.of_kind("ResourceFlavor")}
     missing = [flavor for flavor in _flavors(queue) if flavor not in known]
     if missing:
         condition = _condition(False, "FlavorNotFound", f"Can't admit new workloads: references missing {missing}.")
@@ -140,7 +140,7 @@ def _usage(api: Objects, cluster_queue: str) -> list[Object]:
 
 def _local_queue_status(api: Objects, queue: Object) -> Object:
     name = queue.get("spec", {}).get("clusterQueue")
-    cluster_queues = [item for item in _of_kind(api, "ClusterQueue") if item["metadata"]["name"] == name]
+    cluster_queues = [item for item in api.of_kind("ClusterQueue") if item["metadata"]["name"] == name]
     if not cluster_queues:
         return {"conditions": [_condition(False, "ClusterQueueDoesNotExist", "Can't submit new workloads")]}
     ready = _cluster_queue_status(api, cluster_queues[0])["conditions"][0]["status"] == "True"
@@ -154,7 +154,7 @@ def _condition(status: bool, reason: str, message: str) -> Object:
 
 def _forget_jobs_that_are_gone(api: Objects) -> None:
     """A Workload goes with its job."""
-    owners = {(item["kind"], full_name(item)) for item in api.everything() if item["kind"] in JOB_KINDS}
+    owners = {(item["kind"], full_name(item)) for item in api.of_kind(*JOB_KINDS)}
     for workload in _workloads(api):
         owner = workload["metadata"]["ownerReferences"][0]
         if (owner["kind"], f"{workload['metadata']['namespace']}/{owner['name']}") not in owners:
@@ -163,7 +163,7 @@ def _forget_jobs_that_are_gone(api: Objects) -> None:
 
 def _forget_pods_that_are_gone(api: Objects) -> None:
     """A pod whose status was written is stored: it goes with its job, and when the job is suspended or restarts."""
-    stored = [item for item in api.everything() if is_of_a_job(item)]
+    stored = [item for item in api.of_kind("Pod") if is_of_a_job(item)]
     if stored:
         running = {full_name(pod) for pod in pods_of_jobs(api)}
         for pod in stored:
@@ -178,7 +178,7 @@ def _stop(api: Objects) -> None:
     """
     draining = {
         item["metadata"]["name"]
-        for item in _of_kind(api, "ClusterQueue")
+        for item in api.of_kind("ClusterQueue")
         if item.get("spec", {}).get("stopPolicy") == "HoldAndDrain"
     }
     for workload in _workloads(api):
@@ -204,8 +204,8 @@ def _admit_once(api: Objects) -> bool:
     """In order of creation; whether any was stopped to make room."""
     stopped = False
     known = {(item["metadata"]["ownerReferences"][0]["kind"], _owner(item)): item for item in _workloads(api)}
-    for job in api.everything():
-        if job["kind"] not in JOB_KINDS or not _managed_queue(api, job) or "deletionTimestamp" in job["metadata"]:
+    for job in api.of_kind(*JOB_KINDS):
+        if not _managed_queue(api, job) or "deletionTimestamp" in job["metadata"]:
             continue
         workload = known.get((job["kind"], full_name(job)))
         if workload and end_of(job):
@@ -257,7 +257,7 @@ def _preempt(api: Objects, workload: Object, other: Object, queue: str) -> None:
 
 def _path(api: Objects, queue: str) -> str:
     """ "/cohort/queue" """
-    cohorts = [item["spec"].get("cohortName", "") for item in _of_kind(api, "ClusterQueue") if _name(item) == queue]
+    cohorts = [item["spec"].get("cohortName", "") for item in api.of_kind("ClusterQueue") if _name(item) == queue]
     return "/".join(["", *filter(None, cohorts), queue])
 
 
@@ -286,11 +286,7 @@ def explain(api: Objects, job: Object) -> admission.Explanation:
 def admission_objects(api: Objects) -> list[Object]:
     """What `admission` reads of the cluster."""
     kinds = ("Namespace", "ResourceFlavor", "ClusterQueue", "LocalQueue", "WorkloadPriorityClass", "PriorityClass")
-    return [
-        item
-        for item in api.everything()
-        if item["kind"] in kinds or (item["kind"] == "Workload" and _admitted_by(item))
-    ]
+    return [item for item in api.of_kind(*kinds, "Workload") if item["kind"] != "Workload" or _admitted_by(item)]
 
 
 def _new_workload(api: Objects, job: Object, priority: int) -> Object:
@@ -322,8 +318,8 @@ def _new_workload(api: Objects, job: Object, priority: int) -> Object:
 
 def _suspend(api: Objects, workload: Object, suspended: bool) -> None:
     owner = workload["metadata"]["ownerReferences"][0]
-    for item in api.everything():
-        if (item["kind"], full_name(item)) == (owner["kind"], _owner(workload)):
+    for item in api.of_kind(owner["kind"]):
+        if full_name(item) == _owner(workload):
             item.setdefault("spec", {})["suspend"] = suspended
             api.store(item)
 
@@ -339,7 +335,7 @@ def _managed_queue(api: Objects, job: Object) -> str:
     if given:
         return str(given)
     namespace = job["metadata"].get("namespace")
-    names = [(item["metadata"]["namespace"], item["metadata"]["name"]) for item in _of_kind(api, "LocalQueue")]
+    names = [(item["metadata"]["namespace"], item["metadata"]["name"]) for item in api.of_kind("LocalQueue")]
     return DEFAULT_QUEUE if (namespace, DEFAULT_QUEUE) in names else ""
 
 
@@ -347,16 +343,12 @@ def _is_managed(job: Object) -> bool:
     return bool(job["metadata"].get("labels", {}).get(QUEUE_LABEL)) and not kuberay.owner_of(job)
 
 
-def _of_kind(api: Objects, kind: str) -> list[Object]:
-    return [item for item in api.everything() if item["kind"] == kind]
-
-
 def _workloads(api: Objects) -> list[Object]:
-    return _of_kind(api, "Workload")
+    return api.of_kind("Workload")
 
 
 def _queues_of(api: Objects, cluster_queue: str) -> list[Object]:
-    return [item for item in _of_kind(api, "LocalQueue") if item.get("spec", {}).get("clusterQueue") == cluster_queue]
+    return [item for item in api.of_kind("LocalQueue") if item.get("spec", {}).get("clusterQueue") == cluster_queue]
 
 
 def _admitted_by(workload: Object) -> str:

@@ -24,11 +24,10 @@ _CREATING = "Initializing"
 
 def reconcile(api: Objects) -> None:
     """Every RayJob that is not suspended and has not ended has a RayCluster, and no other has."""
-    everything = api.everything()
-    ray_jobs = {full_name(item): item for item in everything if item["kind"] == "RayJob"}
+    ray_jobs = {full_name(item): item for item in api.of_kind("RayJob")}
     clusters = {}
-    for item in everything:
-        if item["kind"] == "RayCluster" and (owner := owner_of(item)):
+    for item in api.of_kind("RayCluster"):
+        if owner := owner_of(item):
             ray_job = ray_jobs.get(f"{item['metadata']['namespace']}/{owner}", {})
             if _runs(ray_job) and item["metadata"]["name"] == ray_job["status"].get("rayClusterName"):
                 clusters[full_name(ray_job)] = item

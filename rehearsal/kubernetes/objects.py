@@ -65,6 +65,11 @@ class Objects:
         """All objects of the cluster, as they are stored."""
         return [item.attributes for item in self.cloud.find(KIND, prefix=f"{self.cluster}|")]
 
+    def of_kind(self, *kinds: str) -> list[Object]:
+        """The stored objects of these kinds, in order of creation."""
+        served = [f"{self.cluster}|{item.api_version}|{item.kind}|" for item in ALL if item.kind in kinds]
+        return [item.attributes for item in self.cloud.find(KIND, prefix=tuple(served))]
+
     def remove(self, body: Object) -> None:
         """Remove an object in spite of its finalizers; a namespace with all that is in it."""
         metadata = body["metadata"]

@@ -34,12 +34,10 @@ def placements(api: Objects) -> Iterator[Placement]:
     """Of every pod set of every admitted job. Pods tolerate what their flavors do, and pods with chips TPU nodes: GKE
     gives them that.
     """
-    flavors = {
-        item["metadata"]["name"]: item.get("spec", {}) for item in api.everything() if item["kind"] == "ResourceFlavor"
-    }
+    flavors = {item["metadata"]["name"]: item.get("spec", {}) for item in api.of_kind("ResourceFlavor")}
     taken: Counter[str] = Counter()
     pools, autopilot, numbers = nodes(api.cloud, api.cluster), warden.is_watched(api), itertools.count(1)
-    for workload in [item for item in api.everything() if item["kind"] == "Workload" and not is_finished(item)]:
+    for workload in [item for item in api.of_kind("Workload") if not is_finished(item)]:
         for assignment in workload.get("status", {}).get("admission", {}).get("podSetAssignments", []):
             given = [flavors.get(name, {}) for name in assignment["flavors"].values()]
             labels = {key: value for flavor in given for key, value in flavor.get("nodeLabels", {}).items()}

@@ -44,8 +44,8 @@ def pods_of_jobs(api: Objects, namespace: str = "") -> list[Object]:
     """The pods of every job that is not suspended, in one namespace or in all."""
     nodes, autopilot = _nodes_by_job(api), warden.is_watched(api)
     pods: list[Object] = []
-    for job in api.everything():
-        if job["kind"] not in _PODS or (namespace and job["metadata"].get("namespace") != namespace):
+    for job in api.of_kind(*_PODS):
+        if namespace and job["metadata"].get("namespace") != namespace:
             continue
         if job.get("spec", {}).get("suspend") or "deletionTimestamp" in job["metadata"]:
             continue

@@ -20,6 +20,7 @@ from environment.fleet.quotas import quota_problems, quota_warnings, slices_of_t
 from environment.kubernetes.queues import queue_objects
 from environment.tpu import slice_for
 from tests.crd_schemas import errors_of
+from tests.examples import examples
 from tests.fleets import one_group, one_team, with_fleet
 from tests.loading import loaded
 from vocabulary.quantity import decimal, parse
@@ -96,7 +97,7 @@ def fleets(draw: st.DrawFn) -> Environment:
 
 
 @given(fleet=fleets())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_quotas_of_the_teams_that_may_use_a_group_add_up_to_its_chips(fleet: Environment) -> None:
     quotas = chips(fleet)
     for group in fleet.groups:
@@ -105,7 +106,7 @@ def test_quotas_of_the_teams_that_may_use_a_group_add_up_to_its_chips(fleet: Env
 
 
 @given(fleet=fleets())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_quotas_and_limits_of_chips_are_whole_slices(fleet: Environment) -> None:
     groups = {group.name: group for group in fleet.groups}
     for (_, flavor, _), quota in resources(fleet).items():
@@ -114,7 +115,7 @@ def test_quotas_and_limits_of_chips_are_whole_slices(fleet: Environment) -> None
 
 
 @given(fleet=fleets())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_a_team_with_slices_has_quota_for_all_cores_and_memory_of_their_hosts(fleet: Environment) -> None:
     """Of all pool groups at once, borrowed slices and their limits included, with nobody else there."""
     cluster = read_cluster(queue_objects(fleet))
@@ -129,7 +130,7 @@ def test_a_team_with_slices_has_quota_for_all_cores_and_memory_of_their_hosts(fl
 
 
 @given(fleet=fleets())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_who_lends_no_slice_keeps_the_cores_and_memory_of_its_own(fleet: Environment) -> None:
     cluster = read_cluster(queue_objects(fleet))
     for team in fleet.teams:
@@ -142,7 +143,7 @@ def test_who_lends_no_slice_keeps_the_cores_and_memory_of_its_own(fleet: Environ
 
 
 @given(fleet=fleets())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_limits_are_the_team_s_and_none_lends_more_than_it_has(fleet: Environment) -> None:
     quotas, borrowing, lending = chips(fleet), chips(fleet, "borrowingLimit"), chips(fleet, "lendingLimit")
     groups = {group.name: group for group in fleet.groups}
@@ -158,7 +159,7 @@ def test_limits_are_the_team_s_and_none_lends_more_than_it_has(fleet: Environmen
 
 
 @given(fleet=fleets())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_each_share_of_a_group_is_rounded_down_or_up(fleet: Environment) -> None:
     shared = slices_of_teams(fleet.groups, fleet.teams)
     for group in fleet.groups:
@@ -169,7 +170,7 @@ def test_each_share_of_a_group_is_rounded_down_or_up(fleet: Environment) -> None
 
 
 @given(fleet=fleets())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_what_is_refused_or_warned_of_is_what_the_queues_say(fleet: Environment) -> None:
     described = Fleet(groups=fleet.groups, teams=fleet.teams)
     quotas, borrowing = chips(fleet), chips(fleet, "borrowingLimit")
@@ -186,7 +187,7 @@ def test_what_is_refused_or_warned_of_is_what_the_queues_say(fleet: Environment)
 
 
 @given(fleet=fleets())
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 def test_objects_of_any_fleet_are_valid_to_the_last_key(fleet: Environment) -> None:
     assert [(item["metadata"]["name"], errors) for item in queue_objects(fleet) if (errors := errors_of(item))] == []
 
