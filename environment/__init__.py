@@ -82,8 +82,9 @@ def load(vars_env: Path, process_env: Mapping[str, str], fleet: Path | None = No
         of_fleet += misnamed_fleet(fleet)
     if not file.readable:
         raise Refused(tuple(_line(problem, process_env) for problem in (*file.problems, *of_fleet)))
+    now = datetime.now(timezone.utc)
     together = [
-        *conflicts(settings),
+        *conflicts(settings, now),
         *address_problems(settings, described),
         *fleet_problems(settings, described),
         *name_problems(settings, described),
@@ -96,7 +97,7 @@ def load(vars_env: Path, process_env: Mapping[str, str], fleet: Path | None = No
         raise Refused(tuple(_line(problem, process_env) for problem in problems))
     warnings = [
         *near_key_warnings(process_env),
-        *settings_warnings(settings, datetime.now(timezone.utc)),
+        *settings_warnings(settings, now),
         *address_warnings(settings),
         *fleet_warnings(settings, described),
         *quota_warnings(described),

@@ -10,12 +10,14 @@ from environment.settings import values
 from environment.settings.model import Settings
 
 _TESTED_MINOR = 34  # Kueue 0.19.2 is supported and tested on Kubernetes 1.34 and later (its README)
-_SUPPORTED = timedelta(days=14 * 30.5)  # how long GKE supports a minor version; on EXTENDED up to 24 months
-_SUPPORTED_EXTENDED = timedelta(days=24 * 30.5)
+# The most months that GKE supports a minor version, after which it takes no exclusion of minor upgrades.
+# https://cloud.google.com/kubernetes-engine/docs/release-schedule
+# https://cloud.google.com/kubernetes-engine/docs/concepts/maintenance-windows-and-exclusions
+_SUPPORTED, _SUPPORTED_EXTENDED = 14, 24
 _EXCLUSION = ("MAINTENANCE_EXCLUSION_START", "MAINTENANCE_EXCLUSION_END")
 
 
-def conflicts(settings: Settings) -> Iterator[Problem]:
+def conflicts(settings: Settings, now: datetime) -> Iterator[Problem]:
     """Settings that are right one by one and wrong together."""
     if values.region_of(settings.zone) != settings.region:
         yield Problem(
@@ -49,7 +51,7 @@ def conflicts(settings: Settings) -> Iterator[Problem]:
         )
     if settings.autopilot:
         yield from _autopilot_conflicts(settings)
-    yield from _exclusion_conflicts(settings.maintenance_exclusion_start, settings.maintenance_exclusion_end)
+    yield from _exclusion_conflicts(settings, now)
     if settings.build_repository:
         yield from _pipeline_conflicts(settings)
 
@@ -98,7 +100,8 @@ def _pipeline_conflicts(settings: Settings) -> Iterator[Problem]:
         )
 
 
-def _exclusion_conflicts(start: datetime | None, end: datetime | None) -> Iterator[Problem]:
+def _exclusion_conflicts(settings: Settings, now: datetime) -> Iterator[Problem]:
+    start, end = settings.maintenance_exclusion_start, settings.maintenance_exclusion_end
     if (start is None) != (end is None):
         present, missing = _EXCLUSION if start else reversed(_EXCLUSION)
         yield Problem(keys=(missing, present), message=f"is empty while {present} is set; set both or none")
@@ -107,6 +110,14 @@ def _exclusion_conflicts(start: datetime | None, end: datetime | None) -> Iterat
             keys=tuple(reversed(_EXCLUSION)),
             message=f"'{end:%Y-%m-%dT%H:%M:%SZ}' is not after {_EXCLUSION[0]} '{start:%Y-%m-%dT%H:%M:%SZ}'; the end "
             "must be the later one",
+        )
+    months = _SUPPORTED_EXTENDED if settings.release_channel == "EXTENDED" else _SUPPORTED
+    if end and end - now > timedelta(days=31 * months):
+        yield Problem(
+            keys=(_EXCLUSION[1], "RELEASE_CHANNEL"),
+            message=f"'{end:%Y-%m-%dT%H:%M:%SZ}' is more than {months} months away; GKE takes an exclusion only up to "
+            f"the end of support of the cluster's minor version, which RELEASE_CHANNEL={settings.release_channel} has "
+            f"for at most {months} months; choose an earlier end",
         )
 
 
@@ -117,13 +128,6 @@ def settings_warnings(settings: Settings, now: datetime) -> Iterator[Problem]:
         yield Problem(
             keys=tuple(reversed(_EXCLUSION)),
             message=f"'{end:%Y-%m-%dT%H:%M:%SZ}' is in the past, so the exclusion keeps no upgrade away",
-        )
-    supported = _SUPPORTED_EXTENDED if settings.release_channel == "EXTENDED" else _SUPPORTED
-    if end and end - now > supported:
-        yield Problem(
-            keys=tuple(reversed(_EXCLUSION)),
-            message=f"'{end:%Y-%m-%dT%H:%M:%SZ}' is more than {supported.days // 30} months away; GKE takes an "
-            "exclusion only up to the end of support of the cluster's minor version",
         )
     if settings.gke_auth_plugin and settings.build_repository:
         yield Problem(

@@ -167,7 +167,7 @@ def time_of_day(text: str) -> str:
 
 def instant(text: str) -> datetime:
     """An RFC 3339 time, in UTC."""
-    wrong = "is not an RFC 3339 time; write one such as 2030-01-31T00:00:00Z"
+    wrong = "is not an RFC 3339 time; write one such as 2027-01-31T00:00:00Z"
     _matching(text, r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(Z|[+-][0-9]{2}:[0-9]{2})", wrong)
     try:
         return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S%z").astimezone(timezone.utc)

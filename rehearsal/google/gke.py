@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from ipaddress import IPv4Network
 
 from rehearsal.cloud import Attributes
@@ -30,9 +30,9 @@ _MONITORED = (
     *("DEPLOYMENT", "STATEFULSET", "KUBELET", "CADVISOR", "DCGM", "JOBSET"),
 )
 
-# How many days an exclusion of this scope may last.
-# https://cloud.google.com/kubernetes-engine/docs/concepts/maintenance-windows-and-exclusions
-_EXCLUSION_DAYS = {"NO_UPGRADES": 30, "NO_MINOR_UPGRADES": 180, "NO_MINOR_OR_NODE_UPGRADES": 180}
+# How many months a minor version is supported in a channel. https://cloud.google.com/kubernetes-engine/docs/release-schedule
+_SUPPORTED_MONTHS = {"EXTENDED": 24}
+_SUPPORTED_MONTHS_ELSEWHERE = 14
 
 # 40 lower-case letters, digits and dashes.
 # https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters#Cluster
@@ -168,8 +168,8 @@ def components_are_known(change: Change) -> None:
 
 
 def exclusions_are_possible(change: Change) -> None:
-    """An exclusion ends after it starts, lasts as long as its scope allows, and needs a release channel unless it
-    stops all upgrades.
+    """An exclusion ends after it starts. Unless it stops all upgrades, it needs a release channel, and ends before the
+    support of the minor version, of which the fake assumes that it has just begun.
 
     https://cloud.google.com/kubernetes-engine/docs/concepts/maintenance-windows-and-exclusions
     """
@@ -180,11 +180,13 @@ def exclusions_are_possible(change: Change) -> None:
         start, end = (
             datetime.fromisoformat(str(exclusion[key]).replace("Z", "+00:00")) for key in ("start_time", "end_time")
         )
-        days = _EXCLUSION_DAYS[scope]
         require(end > start, f"{name} must end after it starts.")
-        require((end - start).days <= days, f"{name} of scope {scope} is longer than {days} days.")
-        needs_channel = scope != "NO_UPGRADES" and channel == "UNSPECIFIED"
-        require(not needs_channel, f"Maintenance exclusion scope {scope} requires a release channel.")
+        if scope == "NO_UPGRADES":
+            continue
+        require(channel != "UNSPECIFIED", f"Maintenance exclusion scope {scope} requires a release channel.")
+        months = _SUPPORTED_MONTHS.get(channel, _SUPPORTED_MONTHS_ELSEWHERE)
+        end_of_life = datetime.now(timezone.utc) + timedelta(days=31 * months)
+        require(end <= end_of_life, f"{name}: endTime needs to be before the minor version's end of life.")
 
 
 def pools_move_with_their_cluster(change: Change) -> None:

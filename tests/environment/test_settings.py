@@ -126,13 +126,13 @@ def test_values_get_their_types() -> None:
         DELETION_PROTECTION="False",
         DESTROY_DATA="TRUE",
         TPU_TYPE="V5E-16",
-        MAINTENANCE_EXCLUSION_START="2030-01-31T02:00:00+02:00",
-        MAINTENANCE_EXCLUSION_END="2030-02-28T00:00:00Z",
+        MAINTENANCE_EXCLUSION_START="2027-01-31T02:00:00+02:00",
+        MAINTENANCE_EXCLUSION_END="2027-02-28T00:00:00Z",
     ).settings
     assert settings.control_plane_cidr == IPv4Network("172.16.0.0/28")
     assert (settings.deletion_protection, settings.destroy_data) == (False, True)
     assert settings.tpu_type == "v5litepod-16"
-    assert settings.maintenance_exclusion_start == datetime(2030, 1, 31, tzinfo=timezone.utc)
+    assert settings.maintenance_exclusion_start == datetime(2027, 1, 31, tzinfo=timezone.utc)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_destroying_data_while_protected_is_refused() -> None:
 
 
 def test_an_exclusion_needs_both_ends_in_order() -> None:
-    start, end = "2030-01-01T00:00:00Z", "2030-02-01T00:00:00Z"
+    start, end = "2027-01-01T00:00:00Z", "2027-02-01T00:00:00Z"
     assert refused(MAINTENANCE_EXCLUSION_START=start) == (
         "MAINTENANCE_EXCLUSION_END: is empty while MAINTENANCE_EXCLUSION_START is set; set both or none",
     )
@@ -321,14 +321,14 @@ def test_an_exclusion_in_the_past_is_a_warning() -> None:
     )
 
 
-def test_an_exclusion_longer_than_gke_supports_a_version_is_a_warning() -> None:
+def test_an_exclusion_longer_than_gke_supports_a_version_is_refused() -> None:
     in_twenty_months = datetime.now(timezone.utc) + timedelta(days=600)
     exclusion = {
         "MAINTENANCE_EXCLUSION_START": "2020-01-01T00:00:00Z",
         "MAINTENANCE_EXCLUSION_END": f"{in_twenty_months:%Y-%m-%dT%H:%M:%SZ}",
     }
-    (warning,) = loaded(**exclusion, RELEASE_CHANNEL="STABLE").warnings
-    assert warning.startswith("MAINTENANCE_EXCLUSION_END: ") and "is more than 14 months away" in warning
+    (problem,) = refused(**exclusion, RELEASE_CHANNEL="STABLE")
+    assert problem.startswith("MAINTENANCE_EXCLUSION_END: ") and "is more than 14 months away" in problem
     assert loaded(**exclusion, RELEASE_CHANNEL="EXTENDED").warnings == ()
 
 

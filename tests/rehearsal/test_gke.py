@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
+
 import pytest
 
 from rehearsal.terraform.resource_type import Refusal
+from rehearsal.terraform.values import value_at
 from tests.rehearsal.fake import FakeCloud
 
 CLUSTER = "google_container_cluster.cluster"
@@ -79,8 +82,8 @@ def test_two_clusters_do_not_share_a_range_for_services(deployed: FakeCloud) -> 
     ("start", "end", "scope", "channel", "words"),
     [
         ("2026-03-02", "2026-03-01", "NO_MINOR_UPGRADES", "REGULAR", "must end after it starts"),
-        ("2026-01-01", "2026-12-31", "NO_MINOR_OR_NODE_UPGRADES", "REGULAR", "is longer than 180 days"),
-        ("2026-01-01", "2026-02-15", "NO_UPGRADES", "REGULAR", "is longer than 30 days"),
+        ("2026-01-01", "2999-12-31", "NO_MINOR_OR_NODE_UPGRADES", "REGULAR", "before the minor version's end of life"),
+        ("2026-01-01", "2999-12-31", "NO_MINOR_UPGRADES", "EXTENDED", "before the minor version's end of life"),
         ("2026-01-01", "2026-02-15", "NO_MINOR_UPGRADES", "UNSPECIFIED", "requires a release channel"),
     ],
 )
@@ -97,6 +100,19 @@ def test_a_maintenance_exclusion_that_gke_refuses(
         deployed.change(
             CLUSTER, release_channel__channel=channel, maintenance_policy__maintenance_exclusion=[exclusion]
         )
+
+
+def test_a_maintenance_exclusion_lasts_until_the_end_of_support(deployed: FakeCloud) -> None:
+    end = datetime.now(timezone.utc) + timedelta(days=400)
+    exclusion = {
+        "exclusion_name": "e",
+        "start_time": "2026-01-01T00:00:00Z",
+        "end_time": f"{end:%Y-%m-%dT%H:%M:%SZ}",
+        "exclusion_options": [{"scope": "NO_MINOR_OR_NODE_UPGRADES"}],
+    }
+    deployed.change(CLUSTER, maintenance_policy__maintenance_exclusion=[exclusion])
+    cluster = deployed.read(CLUSTER)
+    assert cluster and value_at(cluster, "maintenance_policy.maintenance_exclusion")[0]["exclusion_name"] == "e"
 
 
 @pytest.mark.parametrize("protection", [True, None])

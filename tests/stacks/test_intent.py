@@ -321,8 +321,8 @@ def test_a_maintenance_exclusion_is_dated(synthesis: Synthesis) -> None:
     assert policy["maintenance_exclusion"] == [
         {
             "exclusion_name": "training",
-            "start_time": "2030-01-01T00:00:00Z",
-            "end_time": "2030-03-01T00:00:00Z",
+            "start_time": "2027-01-01T00:00:00Z",
+            "end_time": "2027-03-01T00:00:00Z",
             "exclusion_options": {"scope": "NO_MINOR_OR_NODE_UPGRADES"},
         }
     ]
