@@ -10,6 +10,7 @@ from admission.kueue.flavors import selects
 from admission.result import Reason, Verdict, never, waits
 from admission.workload import Workload
 from vocabulary.keys import LOCAL_QUEUE, QUEUE_LABEL
+from vocabulary.stop_policy import stopped
 
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"  # the API server sets it on every namespace
 
@@ -115,5 +116,5 @@ def _holds(namespace: str, name: str, local_policy: str, queue: ClusterQueue) ->
         (f"ClusterQueue {queue.name}", queue.stop_policy),
     ):
         if policy != "None":
-            stopped = f"{what} is stopped ({policy}): nothing starts until an administrator resumes it"
-            yield waits("queue-stopped", "", stopped, "a deploy resumes it, unless HOLD_QUEUES=true")
+            why = f"{what} {stopped(policy)}: nothing starts until an administrator resumes it"
+            yield waits("queue-stopped", "", why, "a deploy resumes it, unless HOLD_QUEUES=true")

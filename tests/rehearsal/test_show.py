@@ -200,7 +200,7 @@ def test_a_team_whose_queue_is_on_hold_is_a_problem_and_the_others_have_their_ve
     api.store(queue)
     shown = shown_of(fleet, synthesis.environment(FLEET))
     shown._submit()
-    held = "is not admitted: waits: ClusterQueue serving is stopped (Hold): "
+    held = "is not admitted: waits: ClusterQueue serving is on hold: "
     starts = [problem.partition("nothing starts")[0] for problem in shown.problems if "hello-tpu on 1" in problem]
     assert starts == [f"serving: hello-tpu on 1 slice of pool group {group} {held}" for group in ("dev", "serve")]
     printed = flat(capsys.readouterr().out)
@@ -359,7 +359,7 @@ def test_a_kept_world_can_be_read_with_the_commands_that_were_printed(tmp_path: 
         shown += os.read(terminal, 4096).decode()
     printed = shown.replace("\r", "").split("reach the fake cloud:\n")[1].split("Enter ends it.")[0]
     # The person who types them approves the plan, too.
-    typed = printed.replace("--skip-provider-lock", "--skip-provider-lock --auto-approve")
+    typed = printed.replace("tpuenv deploy", "tpuenv deploy --auto-approve")
     done = subprocess.run(["sh", "-ec", typed], cwd=tmp_path, capture_output=True, text=True, check=False)
     os.write(terminal, b"\n")
     with contextlib.suppress(OSError):  # Linux's way to say that the other end is closed

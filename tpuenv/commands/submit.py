@@ -58,6 +58,7 @@ def submit(
         print(f"note: {compiled}", file=sys.stderr)
     # Not before the run is known to be good: Google's libraries take a second to load.
     from tpuenv.google.clients import connect_without_quota_project
+    from tpuenv.jobs.diagnosis.queues import stopped_queue
     from tpuenv.jobs.follow import follow_again, following
     from tpuenv.jobs.images import how_to_build, pinned_images
     from tpuenv.jobs.links import link_lines, log_link, read_links
@@ -74,14 +75,20 @@ def submit(
         job = create(cluster, manifests, recipe=run.recipe.name)
         progress.doing("")
         progress.line(f"Created {job}")
+        # Of a job that is followed, this is said as long as it waits.
+        if detach and (queue := stopped_queue(cluster, job)):
+            progress.line(f"  It waits: {queue}")
+        log = {"log": log_link(environment, job)}
+        for line in link_lines({**read_links(cluster), **log}):
+            progress.line(line)
         code = 0
         if not detach:
             build, is_cluster = how_to_build([run.recipe.name]), job.kind == "RayCluster"
             code = following(cluster, job, progress=progress, build=build, until_it_runs=is_cluster)
     if detach:
         print(f"To follow it: {follow_again(job.name, job.team)}", flush=True)
-    links = {**read_links(cluster), "log": log_link(environment, job)}
-    print("\n".join(link_lines(links)), file=sys.stderr)
+    else:
+        print("\n".join(link_lines(log)), file=sys.stderr)
     return code
 
 

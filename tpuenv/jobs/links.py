@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from urllib.parse import quote
 
 from environment import Environment
@@ -14,16 +13,13 @@ from tpuenv.kubernetes.client import Cluster
 from vocabulary.keys import LINKS
 from vocabulary.printable import printable
 
-_ANSWER_SECONDS = 3
-
 
 def read_links(cluster: Cluster) -> Mapping[str, str]:
     """The addresses by what is there, as the stack `observability` writes them; {} where there are none, or they cannot
     be read at once: nobody needs them to go on.
     """
-    patience = replace(cluster.patience, answer=min(_ANSWER_SECONDS, cluster.patience.answer), again=0)
     try:
-        written = replace(cluster, patience=patience).find("ConfigMap", KUEUE_NAMESPACE, LINKS) or {}
+        written = cluster.with_little_patience().find("ConfigMap", KUEUE_NAMESPACE, LINKS) or {}
     except Failed:
         return {}
     data = written.get("data")

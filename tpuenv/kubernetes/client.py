@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -43,6 +43,7 @@ CREATED = ("ConfigMap", "Job", "JobSet", "RayCluster", "RayJob", "Secret", "Serv
 _METADATA = ("labels", "annotations")  # mappings, where there are any
 
 _CHUNK = 500  # objects in one answer to a list: what kubectl asks for
+_SHORT_SECONDS = 3  # for an answer that nobody needs to go on
 _PIECE = 16384  # bytes of a log
 
 
@@ -57,6 +58,11 @@ class Cluster:
     session: requests.Session
     say: Callable[[str], None] = lambda _: None
     patience: Patience = field(default_factory=Patience)
+
+    def with_little_patience(self) -> Cluster:
+        """For what nobody needs to go on: it fails where there is no answer at once."""
+        patience = replace(self.patience, answer=min(_SHORT_SECONDS, self.patience.answer), again=0)
+        return replace(self, patience=patience)
 
     def find(self, kind: str, namespace: str, name: str) -> Object | None:
         """The object, or None where there is none."""

@@ -10,6 +10,7 @@ from tpuenv.kubernetes.objects import Object, condition_of, name_of, status_of
 from vocabulary.keys import TPU
 from vocabulary.printable import shortened
 from vocabulary.quantity import parse
+from vocabulary.stop_policy import HOLD
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +39,8 @@ def queue_of(queue: Object, groups: Mapping[str, PoolGroup]) -> Queue:
     status, active = status_of(queue), condition_of(queue, "Active")
     is_stopped = active.get("status") == "False"
     stopped = str(active.get("message") or active.get("reason") or "stopped") if is_stopped else ""
+    if (queue.get("spec") or {}).get("stopPolicy") == HOLD:
+        stopped = "on hold: no job starts until a deploy without HOLD_QUEUES=true"
     own = {
         str(flavor.get("name")): _chips(flavor.get("resources"), "nominalQuota")
         for group in (queue.get("spec") or {}).get("resourceGroups") or []

@@ -169,6 +169,19 @@ def test_logs_follow_until_the_job_ends(ground: Ground, capsys: Capture) -> None
     assert capsys.readouterr().out == "step 1\n"
 
 
+def test_cancel_deletes_several_jobs_and_one_that_is_not_there_keeps_no_other(ground: Ground, capsys: Capture) -> None:
+    for name in ("one", "two", "three"):
+        ground.api.create(job_set(name))
+    assert main(["cancel", "one", "tow", "three", "one"]) == 2
+    shown = capsys.readouterr()
+    assert [line.partition(": ")[0] for line in shown.out.splitlines()] == [
+        "Deleted JobSet tpu-training/one",
+        "Deleted JobSet tpu-training/three",
+    ]
+    assert shown.err.splitlines()[-1].endswith("there is no job 'tow'; did you mean 'two'?")
+    assert [job["metadata"]["name"] for job in jobsets(ground)] == ["two"]
+
+
 def test_cancel_deletes_the_job_and_the_next_one_starts(ground: Ground, capsys: Capture) -> None:
     for name in ("one", "two", "three"):
         ground.api.create(job_set(name))

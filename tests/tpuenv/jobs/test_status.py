@@ -172,14 +172,16 @@ def test_a_slice_without_nodes_is_broken_unless_it_is_created_when_it_is_needed(
     assert slices_of(groups["dev"], 0, []).free == 4
 
 
-def test_what_a_team_has_borrowed_is_shown_and_a_queue_that_is_stopped(fleet: Ground) -> None:
+def test_what_a_team_has_borrowed_is_shown_and_a_queue_that_is_on_hold_or_stopped(fleet: Ground) -> None:
     make(fleet.api, {"make": [{"name": "train", "team": "students", "group": "dev", "replicas": 3}]})
     resource = fleet.api.resource("kueue.x-k8s.io/v1beta2", "ClusterQueue")
     fleet.api.patch(resource, "", "serving", {"spec": {"stopPolicy": "Hold"}})
     queues = {queue.team: queue for queue in status_of(fleet).queues or ()}
     dev = next(quota for quota in queues["students"].quotas if quota.group == "dev")
     assert (dev.own, dev.used, dev.borrowed) == (1, 3, 2)
-    assert "stopped" in queues["serving"].stopped
+    assert queues["serving"].stopped == "on hold: no job starts until a deploy without HOLD_QUEUES=true"
+    assert any("on hold: no job starts" in line for line in lines_of(fleet))
+    fleet.api.patch(resource, "", "serving", {"spec": {"stopPolicy": "HoldAndDrain"}})
     assert any("is stopped" in line for line in lines_of(fleet))
 
 

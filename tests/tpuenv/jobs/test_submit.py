@@ -35,7 +35,10 @@ def test_submit_creates_the_job_by_digest_and_follows_it_to_its_end(
     assert created["metadata"]["labels"]["tpuenv/recipe"] == "hello-tpu"  # type: ignore[index]
     printed = capsys.readouterr()
     assert "the fake cluster runs no programs" in printed.out
-    assert "Created JobSet tpu-training/try-1" in printed.err
+    said = [line.strip().partition(": ")[0] for line in printed.err.splitlines()]
+    created_at = said.index("Created JobSet tpu-training/try-1")
+    assert said[created_at + 1 : created_at + 5] == ["alerts", "queues and jobs", "TPUs", "log"]
+    assert said[-1] == "log"
     assert "JobSet tpu-training/try-1 succeeded" in printed.err
 
 
@@ -56,6 +59,18 @@ def test_submit_that_is_detached_ends_at_once_and_says_how_to_follow(
     ]
     assert unquote(printed.err.splitlines()[-1]).startswith("log: https://console.cloud.google.com/logs/query;query=")
     assert f'resource.labels.pod_name=~"^{name}-"?project=my-project' in unquote(printed.err)
+
+
+@pytest.mark.parametrize("words", [["--detach"], []])
+def test_submit_into_a_queue_on_hold_says_so(ground: Ground, image: str, capsys: Capture, words: list[str]) -> None:
+    queue = ground.api.resource("kueue.x-k8s.io/v1beta2", "ClusterQueue")
+    ground.api.patch(queue, "", TEAM, {"spec": {"stopPolicy": "Hold"}})
+    deleted = ground.api.resource("jobset.x-k8s.io/v1alpha2", "JobSet")
+    ground.at_reads("held", *[lambda: None] * 3, lambda: ground.api.delete(deleted, TEAM, "held"))
+    assert main(["submit", "hello-tpu", "--name", "held", *words]) == (0 if words else 1)
+    said = " ".join(capsys.readouterr().err.split())
+    assert "its queue ClusterQueue tpu-training is on hold: nothing starts there; an administrator runs" in said
+    assert "which starts it again unless HOLD_QUEUES=true" in said
 
 
 def test_a_run_whose_image_was_not_built_creates_nothing(ground: Ground, capsys: Capture) -> None:

@@ -78,7 +78,7 @@ def test_a_queue_on_hold_is_waited_for(built: Ground, capsys: Capture) -> None:
     built.api.patch(queue, "", TEAM, {"spec": {"stopPolicy": "Hold"}})
     code, (row,) = verified(capsys)
     assert (code, row["verdict"]) == (3, "waiting")
-    assert "ClusterQueue tpu-training is stopped (Hold)" in row["measured"]
+    assert "ClusterQueue tpu-training is on hold" in row["measured"]
     assert row["fix"] == "a deploy resumes it, unless HOLD_QUEUES=true"
     assert created(built) == 0
 

@@ -11,12 +11,15 @@ import re
 from collections.abc import Iterator
 
 from admission import NotAWorkload, Reason, Verdict, explain
+from tpuenv.failure import Failed
 from tpuenv.jobs.diagnosis.cause import Cause, Pattern, condition_words, event_words, shown
 from tpuenv.jobs.diagnosis.snapshot import Snapshot
 from tpuenv.jobs.job import Job
+from tpuenv.kubernetes.client import Cluster
 from tpuenv.kubernetes.objects import Object, condition_of, is_true, name_of, status_of
 from vocabulary.keys import LOCAL_QUEUE, QUEUE_LABEL, TPU
 from vocabulary.printable import counted, listed
+from vocabulary.stop_policy import HOLD, stopped
 
 _MOST_JOBS = 5
 
@@ -99,8 +102,8 @@ def queue_causes(snapshot: Snapshot) -> Iterator[Cause]:
     if (job.workload.get("spec") or {}).get("active") is False:
         yield _given_up(job)
         return
-    if stopped := _stopped(snapshot):
-        yield stopped
+    if takes_none := _stopped(snapshot):
+        yield takes_none
         return
     wrong = list(wrong_causes(snapshot))
     yield from wrong
@@ -162,6 +165,18 @@ def _given_up(job: Job) -> Cause:
     )
 
 
+def stopped_queue(cluster: Cluster, job: Job) -> Cause | None:
+    """That the queue of a job takes no jobs; None where it does, or that cannot be read at once."""
+    quick = cluster.with_little_patience()
+    try:
+        local = quick.find("LocalQueue", job.team, _queue_of(job)) or {}
+        name = str((local.get("spec") or {}).get("clusterQueue") or "")
+        queue = (quick.find("ClusterQueue", "", name) if name else None) or {}
+    except Failed:
+        return None
+    return _stopped(Snapshot(job=job, objects=(local, queue)))
+
+
 def _stopped(snapshot: Snapshot) -> Cause | None:
     """The queue of the job, where it takes no jobs."""
     name = _queue_of(snapshot.job)
@@ -174,11 +189,11 @@ def _stopped(snapshot: Snapshot) -> Cause | None:
             continue
         what = f"{item['kind']} {name_of(item)}"
         policy = (item.get("spec") or {}).get("stopPolicy") or "None"
-        why = f"is stopped ({policy})" if policy != "None" else f"takes no jobs ({shown(condition.get('message'))})"
+        why = stopped(policy) if policy != "None" else f"takes no jobs ({shown(condition.get('message'))})"
         return Cause(
             code="queue-stopped" if policy != "None" else "queue-inactive",
             cause=f"its queue {what} {why}: nothing starts there",
-            fix=f"{_DEPLOY}, which starts it again{_UNLESS_HELD if policy == 'Hold' else ''}",
+            fix=f"{_DEPLOY}, which starts it again{_UNLESS_HELD if policy == HOLD else ''}",
             evidence=(condition_words(what, condition),),
         )
     return None
