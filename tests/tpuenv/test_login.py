@@ -20,6 +20,7 @@ COMMANDS = [
     ["recover", "--yes"],
     ["recover", "--dry-run"],
     ["state", "versions", "queues"],
+    ["verify"],
 ]
 
 

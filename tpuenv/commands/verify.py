@@ -53,6 +53,7 @@ def verify(*, team: str | None, group: str | None, timeout: str, json: bool, aut
 
     runs, rows = plan.possible(plan.planned(environment, team=team, group=group))
     if runs:
+        _require_login(environment)
         print("\n".join(plan.announcement(environment, runs, timeout)), file=sys.stderr, flush=True)
     charged = plan.charged_slices(runs)
     if charged and not auto_approve:
@@ -76,6 +77,15 @@ def verify(*, team: str | None, group: str | None, timeout: str, json: bool, aut
             cluster = replace(connect(environment), say=progress.line)
             rows += verify_runs(cluster, runs, seconds=options.seconds(timeout), timeout=timeout, progress=progress)
     return _print(rows, as_json=json)
+
+
+def _require_login(environment: Environment) -> None:
+    """Raises Failed where there is no login for Google, and the cluster is reached with one."""
+    from tpuenv.google import login
+    from tpuenv.kubernetes.connection import reached_without_google
+
+    if not reached_without_google():
+        login.require(environment.settings.project_id)
 
 
 def _images(environment: Environment, recipe: Recipe, progress: Progress) -> dict[str, str]:
