@@ -215,7 +215,9 @@ class World:
         """A file to source in a shell whose tools are to meet this world; they work as long as it does."""
         assert self._server is not None
         path = self.folder / _ENVIRONMENT
-        exports = "".join(f"export {name}={quote(value)}\n" for name, value in self.environment().items())
+        # The options --output and --skip-provider-lock of cdktf; of this cloud's providers there is nothing to lock.
+        environment = self.environment(CDKTF_OUTPUT=str(self.output), CDKTF_SKIP_PROVIDER_LOCK="true")
+        exports = "".join(f"export {name}={quote(value)}\n" for name, value in environment.items())
         path.write_text(_IF_IT_RUNS.format(server=self._server.pid) + exports)
         return path
 
