@@ -11,6 +11,8 @@ from environment.settings.model import Settings
 PIPELINE = "pipeline"
 TPU_VMS = "tpu-vms"
 
+OBSERVABILITY = "observability"  # the stack that a setting switches off
+
 CPU_FLAVOR = "cpu"
 KUEUE_NAMESPACE = "kueue-system"
 JOBSET_NAMESPACE = "jobset-system"

@@ -12,7 +12,7 @@ from pathlib import Path
 from cdktf import App
 
 from environment import Environment
-from environment.names import PIPELINE, TPU_VMS
+from environment.names import OBSERVABILITY, PIPELINE, TPU_VMS
 from stacks.base import EnvironmentStack
 from stacks.cluster import Cluster
 from stacks.foundation import Foundation
@@ -30,11 +30,10 @@ STACKS: dict[str, type[EnvironmentStack]] = {
     "platform": Platform,
     "tpu-node-pools": TpuNodePools,
     "queues": Queues,
-    "observability": Observability,
+    OBSERVABILITY: Observability,
 }
 
-# The stack that an Autopilot cluster has no use for, and the one that a setting switches off.
-NODE_POOLS, OBSERVABILITY = "tpu-node-pools", "observability"
+NODE_POOLS = "tpu-node-pools"  # the stack that an Autopilot cluster has no use for
 
 JSON, HCL = "cdk.tf.json", "cdk.tf"
 

@@ -290,7 +290,10 @@ def test_a_plan_names_a_deployed_stack_that_the_settings_no_longer_have(cloud: C
     state = {"version": 4, "serial": 1, "lineage": "a", "resources": resources}
     cloud.world.cloud.put_blob(STATES, "tpu/tpu-vms/default.tfstate", json.dumps(state).encode(), {}, keep_old=False)
     assert cloud.plan("foundation") == 0
-    assert "tpu-vms: the settings have no such stack any more, and 1 resource of it may still cost money" in cloud.text
+    assert (
+        "tpu-vms: the settings have no such stack any more, and 1 resource of it in the cloud may still cost money"
+        in cloud.text
+    )
 
 
 def test_a_plan_that_does_more_than_was_reviewed_is_not_applied(planned: Cloud) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.bucket_ground import ground_in, state
 from tpuenv.main import main
 from tpuenv.terraform.cdktf import failed_stacks
 
@@ -133,10 +135,11 @@ def test_an_error_at_the_end_of_a_long_output_is_explained(
         (["que\\ues"], "name stacks, or use * and ?"),
         pytest.param(
             ["quees"],
-            "'quees': there is no such stack; there are foundation, cluster, platform, tpu-node-pools, queues, "
-            "observability",
+            "'quees': there is no such stack; did you mean queues? There are foundation, cluster, platform, "
+            "tpu-node-pools, queues, observability",
             marks=SYNTHESIZES,
         ),
+        pytest.param(["queues", "nosuch"], "'nosuch': there is no such stack; there are", marks=SYNTHESIZES),
         pytest.param(
             ["--", "queues"],
             "'queues': name it before the --, else all the others would be destroyed with it",
@@ -161,6 +164,59 @@ def test_destroy_refuses_arguments_that_it_cannot_check(
     stacks = arguments[: arguments.index("--")] if "--" in arguments else arguments
     assert main(["destroy", "--auto-approve", *stacks, "--", "--output", str(tmp_path), *further]) == 2
     assert error in capsys.readouterr().err
+
+
+def _synthesized(folder: Path) -> None:
+    stacks = {name: {"workingDirectory": f"stacks/{name}", "dependencies": []} for name in ("foundation", "queues")}
+    (folder / "manifest.json").write_text(json.dumps({"stacks": stacks}))
+
+
+@SYNTHESIZES
+def test_deploy_refuses_a_name_that_no_stack_has_before_cdktf_runs(
+    python: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_cdktf(python, "echo started")
+    _synthesized(tmp_path)
+    assert main(["deploy", "queues", "quees", "--auto-approve", "--", "--output", str(tmp_path)]) == 2
+    shown = capfd.readouterr()
+    assert shown.err.startswith("'quees': there is no such stack; did you mean queues? There are foundation, cluster")
+    assert shown.out == ""
+
+
+def test_of_a_first_deploy_a_name_that_cdktf_refused_is_reported_as_wrong(
+    python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "executable", python)
+    _synthesized(tmp_path)
+    manifest = (tmp_path / "manifest.json").rename(tmp_path / "later.json")
+    write_cdktf(python, f"mv {manifest} {tmp_path}/manifest.json", "exit 1")
+    assert main(["deploy", "quees", "--auto-approve", "--", "--output", str(tmp_path)]) == 2
+    assert capfd.readouterr().err.startswith("'quees': there is no such stack; did you mean queues?")
+
+
+@pytest.mark.parametrize("pattern", ["que*", "{queues,foundation}", "!(queues)"])
+def test_deploy_takes_the_patterns_of_cdktf(
+    python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], pattern: str
+) -> None:
+    monkeypatch.setattr(sys, "executable", python)
+    write_cdktf(python, 'echo "$2"', "exit 1")
+    _synthesized(tmp_path)
+    assert main(["deploy", pattern, "--auto-approve", "--", "--output", str(tmp_path)]) == 1
+    assert capfd.readouterr().out == f"{pattern}\n"
+
+
+def test_deploy_names_a_stack_that_the_settings_no_longer_have(
+    python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with ground_in(tmp_path, monkeypatch) as ground:
+        ground.write("observability/default.tfstate", state(1, "x"))
+        monkeypatch.setattr(sys, "executable", python)
+        write_cdktf(python, "echo deployed")
+        _synthesized(tmp_path)
+        assert main(["deploy", "--auto-approve", "--", "--output", str(tmp_path)]) == 0
+    shown = capfd.readouterr()
+    assert shown.out == "deployed\n"
+    assert shown.err.strip().startswith("observability: the settings have no such stack any more, and 1 resource of it")
 
 
 @pytest.mark.parametrize("command", ["bootstrap", "deploy", "destroy"])

@@ -37,8 +37,20 @@ def test_what_a_stack_owns_that_the_settings_no_longer_have_is_named(ground: Gro
     ground.write("pipeline/default.tfstate", state(4, "guard"))  # destroyed
     ground.write("cluster/default.tfstate", b"damaged")
     (line,) = versions.of_removed_stacks(ground.clients, ground.names, ["foundation", "queues"])
-    assert line.startswith("tpu-vms: the settings have no such stack any more, and 2 resources of it may still cost")
-    assert "DELETION_PROTECTION=false tpuenv destroy tpu-vms" in line
+    assert line.startswith(
+        "tpu-vms: the settings have no such stack any more, and 2 resources of it in the cloud may still"
+    )
+    assert "DELETION_PROTECTION=false tpuenv destroy tpu-vms -- --ignore-missing-stack-dependencies" in line
+    assert "undo that change of the settings" in line
+
+
+def test_the_stack_that_a_setting_switched_off_is_named_with_the_one_command_that_destroys_it(ground: Ground) -> None:
+    ground.write("observability/default.tfstate", state(1, "x"))
+    (line,) = versions.of_removed_stacks(ground.clients, ground.names, ["foundation", "queues"])
+    assert line.endswith(
+        "OBSERVABILITY=true DELETION_PROTECTION=false tpuenv destroy observability -- "
+        "--ignore-missing-stack-dependencies"
+    )
 
 
 @pytest.mark.slow  # it synthesizes, in a process of its own

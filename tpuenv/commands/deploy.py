@@ -8,6 +8,7 @@ from tpuenv.commands.command import CDKTF_OPTIONS, CdktfCommand, command
 from tpuenv.deployments import cdktf_explained
 from tpuenv.terminal import dialog
 from tpuenv.terraform import cdktf
+from tpuenv.terraform.stacks import refuse_unknown, synthesize, synthesized_stacks, unmatched
 
 # Where nothing was synthesized yet. Whether there is a state, only Google's answer would say.
 _BEFORE_THE_FIRST = """\
@@ -37,6 +38,11 @@ def deploy(*, stacks: tuple[str, ...], auto_approve: bool, cdktf_options: list[s
     # Refuses wrong settings in one line each; cdktf would wrap them in its own error.
     environment = project.load_for_google()
     cdktf_explained.require_approval("deploy", auto_approve=auto_approve)
-    if dialog.has_person() and not (cdktf.output_folder(cdktf_options) / "manifest.json").exists():
+    output = cdktf.output_folder(cdktf_options)
+    if dialog.has_person() and not (output / "manifest.json").exists():
         print(_BEFORE_THE_FIRST, flush=True)
+    if (before := synthesized_stacks(output)) and unmatched(before, stacks):
+        # Perhaps the settings have it since the last synthesis. Where there was none, cdktf's is not repeated.
+        synthesized = synthesize(output)
+        refuse_unknown(synthesized, unmatched(synthesized, stacks))
     return cdktf_explained.run(environment, "deploy", stacks, cdktf_options, auto_approve=auto_approve)

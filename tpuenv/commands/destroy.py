@@ -17,7 +17,7 @@ from tpuenv.deployments import cdktf_explained
 from tpuenv.failure import Failed, WrongArgument
 from tpuenv.google import login
 from tpuenv.terraform import cdktf
-from tpuenv.terraform.stacks import refuse_unknown, synthesize
+from tpuenv.terraform.stacks import refuse_unknown, synthesize, unmatched
 from vocabulary.printable import quoted
 
 # The options of `cdktf destroy` 0.21 that take the next word as a value; after any other, that word may be a stack.
@@ -115,7 +115,7 @@ def _refuse_to_leave_objects(environment: Environment, words: Sequence[str], cdk
     if late := [word for word in cdktf_options if any(fnmatchcase(stack.name, word) for stack in stacks)]:
         raise WrongArgument(_late(late[0]))
     selected = [stack for stack in stacks if any(fnmatchcase(stack.name, word) for word in words or ["*"])]
-    refuse_unknown(stacks, [] if selected else words)
+    refuse_unknown(stacks, unmatched(stacks, words))
     clients = connect(environment.settings.project_id)
     refuse_to_leave_behind(clients, environment.names, selected)
     for stack in selected:

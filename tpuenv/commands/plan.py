@@ -69,7 +69,7 @@ def plan(
     print(f"\n{_summary(plans, failed)}")
     for line in _cost(plans, known):
         print(line)
-    for line in _removed_stacks(environment, synthesized):
+    for line in advice.removed_stacks(environment, synthesized):
         print(line)
     changed = [planned.stack.name for planned in plans if not planned.empty]
     if expect_no_changes and changed:
@@ -98,18 +98,6 @@ def _planned(environment: Environment, stack: Stack, key: str) -> Plan:
         planned.show()
         planned.file.unlink(missing_ok=True)
     return planned
-
-
-def _removed_stacks(environment: Environment, synthesized: Sequence[Stack]) -> Iterator[str]:
-    # Not before it is needed: Google's libraries take a second to load.
-    from tpuenv.google.clients import connect
-    from tpuenv.state import versions
-
-    names = [stack.name for stack in synthesized]
-    try:
-        yield from versions.of_removed_stacks(connect(environment.settings.project_id), environment.names, names)
-    except Failed as failure:
-        yield f"Whether there are stacks that the settings no longer have is not known: {failure}"
 
 
 def _cost(plans: Sequence[Plan], prices: Prices) -> Iterator[str]:

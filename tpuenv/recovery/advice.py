@@ -1,10 +1,10 @@
-"""What to do after Terraform failed: its errors explained, and what `tpuenv recover` would find."""
+"""What to do after Terraform failed, its errors explained, what `tpuenv recover` would find; which stacks are left."""
 
 from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from environment import Environment
 from tpuenv.failure import Failed
@@ -44,3 +44,19 @@ def for_recover(environment: Environment, stacks: Sequence[Stack]) -> str:
     except Failed as failure:
         lines = [f"Locks and what is in no state are not known: {failure}"]
     return "\n".join([*lines, "`tpuenv recover` corrects that."]) if lines else ""
+
+
+def removed_stacks(environment: Environment, synthesized: Sequence[Stack]) -> Iterator[str]:
+    """A line for each deployed stack that the settings no longer have, with what destroys it.
+
+    Changes nothing and raises nothing: where it cannot find out, it says so.
+    """
+    # Not before it is needed: Google's libraries take a second to load.
+    from tpuenv.google.clients import connect
+    from tpuenv.state import versions
+
+    names = [stack.name for stack in synthesized]
+    try:
+        yield from versions.of_removed_stacks(connect(environment.settings.project_id), environment.names, names)
+    except Failed as failure:
+        yield f"Whether there are stacks that the settings no longer have is not known: {failure}"

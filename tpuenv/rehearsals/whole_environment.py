@@ -55,7 +55,7 @@ class EnvironmentRehearsal(Parts):
         from rehearsal.accepted_harm import findings
         from rehearsal.jobs import quotas_off
 
-        with self.part("What exists"):
+        with self.part("What exists in the cloud, without the guard of each stack, which is in its state alone"):
             for row in inventory.by_stack(self.world.cloud, self.world.project.state_bucket):
                 self.say(f"  {row.stack:16} {inventory.counted(row.resources, 'resource')}")
                 for fact in row.facts:
@@ -131,9 +131,8 @@ class EnvironmentRehearsal(Parts):
         if has_person():
             print("In another shell, this lets cdktf, tpuenv, terraform and curl reach the fake cloud:")
             print(f"  . {quote(str(world.write_environment()))} && cd {quote(str(project.ROOT))}")
-            print("  cdktf deploy queues --ignore-missing-stack-dependencies --skip-provider-lock \\")
-            print(f"    --output {quote(str(world.output))}   # and --auto-approve in a shell without a terminal")
-            print(f"  tpuenv recover --dry-run --output {quote(str(world.output))}")
+            print("  tpuenv deploy queues -- --ignore-missing-stack-dependencies")
+            print("  tpuenv recover --dry-run")
             print(f"  tpuenv submit hello-tpu{self._options()} --detach && tpuenv jobs")
             print(f"  curl {world.address}/clusters/{self._cluster()}/apis/kueue.x-k8s.io/v1beta2/clusterqueues")
             with contextlib.suppress(EOFError):

@@ -11,7 +11,7 @@ from typing import Any
 
 from google.cloud.storage import Blob
 
-from environment.names import Names
+from environment.names import OBSERVABILITY, Names
 from tpuenv.failure import Failed
 from tpuenv.google.clients import Clients
 from tpuenv.google.storage import ABSENT
@@ -112,10 +112,16 @@ def of_removed_stacks(clients: Clients, names: Names, synthesized: Collection[st
     for stack in stacks(clients, names):
         live = None if stack in synthesized else live_version(read_versions(clients, names, stack))
         if live and live.state and live.state.owned:
+            # The stack is not the last one where there are TPU VMs, and the pipeline never is.
+            destroy = f"DELETION_PROTECTION=false tpuenv destroy {stack} -- --ignore-missing-stack-dependencies"
             yield (
                 f"{stack}: the settings have no such stack any more, and {counted(len(live.state.owned), 'resource')} "
-                "of it may still cost money; undo that change of the settings, run DELETION_PROTECTION=false tpuenv "
-                f"destroy {stack}, then change them again"
+                "of it in the cloud may still cost money; "
+                + (
+                    f"this destroys it: OBSERVABILITY=true {destroy}"
+                    if stack == OBSERVABILITY
+                    else f"undo that change of the settings, run {destroy}, then change them again"
+                )
             )
 
 

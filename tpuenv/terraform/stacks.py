@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,8 @@ from environment.names import PIPELINE, TPU_VMS
 from tpuenv.failure import Failed, WrongArgument
 from vocabulary.printable import quoted
 
-OUTPUT = project.ROOT / "cdktf.out"
+# cdktf takes its options from variables too, as the epilogue of `cdktf --help` says.
+OUTPUT = project.ROOT / (os.environ.get("CDKTF_OUTPUT") or "cdktf.out")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,5 +109,17 @@ def of_builds(stacks: Iterable[Stack]) -> list[Stack]:
 def refuse_unknown(stacks: Sequence[Stack], unknown: Sequence[str]) -> None:
     """Raises WrongArgument when any name is `unknown`."""
     if unknown:
-        known = ", ".join(stack.name for stack in stacks)
-        raise WrongArgument(f"{quoted(unknown[0])}: there is no such stack; there are {known}")
+        known = [stack.name for stack in stacks]
+        nearest = difflib.get_close_matches(unknown[0][:64], known, n=1, cutoff=0.6)
+        hint = f"did you mean {nearest[0]}? There" if nearest else "there"
+        raise WrongArgument(f"{quoted(unknown[0])}: there is no such stack; {hint} are {', '.join(known)}")
+
+
+def unmatched(stacks: Iterable[Stack], words: Iterable[str]) -> list[str]:
+    """Those of the words that name no stack. A word with more than * and ? of cdktf's patterns is not judged."""
+    names = [stack.name for stack in stacks]
+    return [
+        word
+        for word in words
+        if re.fullmatch(r"[\w*?.-]+", word) and not any(fnmatchcase(name, word) for name in names)
+    ]
