@@ -27,6 +27,15 @@ _NO_INPUT = (
     *("TERRAFORM_BINARY_NAME", "TPUENV_CLUSTER_ENDPOINT", "TPUENV_FOLDER", "TPUENV_TERRAFORM"),
 )
 
+# What cdktf 0.21 sets for main.py: with these values the output is that of `python main.py`, as tpuenv runs it.
+_OF_CDKTF = {
+    "CDKTF_CONTEXT_JSON": '{"cdktfRelativeModules":[]}',
+    "CDKTF_CONTINUE_SYNTH_ON_ERROR_ANNOTATIONS": "true",  # no stack has error annotations
+    "NODE_ENV": "production",
+    "NODE_OPTIONS": "--max-old-space-size=4096",
+    "SYNTH_HCL_OUTPUT": "false",
+}
+
 
 def main(program: str) -> int:
     """0 with the output in CDKTF_OUTDIR. Where main.py fails, its own exit code and messages, each time."""
@@ -56,7 +65,11 @@ def _digest(variables: dict[str, str], folder: Path) -> str:
     """Of all that main.py reads: the variables, and vars.env and fleet.yaml in their folder."""
     paths = [folder / "vars.env", folder / "fleet.yaml"]
     files = [path.read_text(encoding="utf-8") if path.exists() else None for path in paths]
-    inputs = [item for item in sorted(variables.items()) if not item[0].startswith(_NO_INPUT)]
+    inputs = [
+        (name, value)
+        for name, value in sorted(variables.items())
+        if not name.startswith(_NO_INPUT) and _OF_CDKTF.get(name) != value
+    ]
     return hashlib.sha256(json.dumps([inputs, files]).encode()).hexdigest()
 
 
