@@ -13,6 +13,7 @@ import pytest
 import main
 from environment import project
 from manifests.recipes import BadManifest
+from tests.reused_synthesis.copy_synthesis import OF_CDKTF
 from tests.synthesis import ROOT, STACKS
 from tpuenv.failure import WrongArgument
 from tpuenv.terraform import stacks
@@ -35,7 +36,9 @@ def test_terraform_never_reads_a_stack_twice_whichever_form_was_there_before(tmp
 
 @pytest.mark.slow
 def test_what_tests_reuse_is_what_main_py_writes_and_prints(tmp_path: Path) -> None:
-    """Also in a folder with the manifests of another environment; and where nothing can be synthesized."""
+    """Also in a folder with the manifests of another environment; what cdktf runs; and where nothing can be
+    synthesized.
+    """
     variables = {"PROJECT_ID": "my-project", "TPU_TIPE": "v6e-16"}
     reusing = {**variables, "PYTHONPATH": str(ROOT / "tests" / "reused_synthesis")}
 
@@ -61,6 +64,8 @@ def test_what_tests_reuse_is_what_main_py_writes_and_prints(tmp_path: Path) -> N
     for _ in range(2):
         assert run("reused", reusing) == expected
         assert written("reused") == written("real")
+    assert run("reused", {**reusing, **OF_CDKTF}) == run("real", {**variables, **OF_CDKTF})
+    assert written("reused") == written("real")
     bad = {"TPU_TYPE": "v6e-17"}
     assert run("reused", {**reusing, **bad}) == run("real", {**variables, **bad})
 

@@ -28,7 +28,7 @@ _NO_INPUT = (
 )
 
 # What cdktf 0.21 sets for main.py: with these values the output is that of `python main.py`, as tpuenv runs it.
-_OF_CDKTF = {
+OF_CDKTF = {
     "CDKTF_CONTEXT_JSON": '{"cdktfRelativeModules":[]}',
     "CDKTF_CONTINUE_SYNTH_ON_ERROR_ANNOTATIONS": "true",  # no stack has error annotations
     "NODE_ENV": "production",
@@ -68,7 +68,7 @@ def _digest(variables: dict[str, str], folder: Path) -> str:
     inputs = [
         (name, value)
         for name, value in sorted(variables.items())
-        if not name.startswith(_NO_INPUT) and _OF_CDKTF.get(name) != value
+        if not name.startswith(_NO_INPUT) and OF_CDKTF.get(name) != value
     ]
     return hashlib.sha256(json.dumps([inputs, files]).encode()).hexdigest()
 
