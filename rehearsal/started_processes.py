@@ -90,9 +90,14 @@ def _parents() -> Iterator[tuple[int, int]]:
 
 def recording(folder: Path, program: Path) -> str:
     """A shell script that writes itself down in `folder` as `record` does and becomes `program`."""
+    # Of many short runs of Terraform, `sed` and `cut` would take as long as some of them do.
     return f"""#!/bin/sh
-if [ -r /proc/self/stat ]; then since=$(sed 's/.*) //' /proc/$$/stat | cut -d' ' -f20)
-else since=$(ps -o lstart= -p $$ | sed 's/^ *//; s/ *$//'); fi
-printf %s "$since" > {shlex.quote(str(folder))}/$$
+field() {{ shift "$1"; printf %s "$1"; }}
+if [ -r /proc/self/stat ]; then
+    read -r stat < /proc/$$/stat
+    field 20 ${{stat##*) }} > {shlex.quote(str(folder))}/$$
+else
+    printf %s "$(ps -o lstart= -p $$ | sed 's/^ *//; s/ *$//')" > {shlex.quote(str(folder))}/$$
+fi
 exec {shlex.quote(str(program))} "$@"
 """

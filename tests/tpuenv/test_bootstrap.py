@@ -73,7 +73,7 @@ class Bootstrap:
         clients = Clients(
             project_id=PROJECT,
             principal="",
-            services=ServiceUsageClient(transport=transport),
+            services=lambda: ServiceUsageClient(transport=transport),
             storage=storage,
             session=session,
             say=said.append,

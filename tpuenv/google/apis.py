@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator, Sequence
-
-from google.cloud.service_usage_v1 import State
 
 from environment.services import PREFLIGHT_SERVICES, SERVICES
 from environment.settings.model import Settings
 from tpuenv.failure import Failed
 from tpuenv.google.clients import Clients
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", FutureWarning)  # as in tpuenv.google.clients
+    from google.cloud.service_usage_v1 import State
 
 # Both limits are per request. https://cloud.google.com/service-usage/docs/reference/rest/v1/services/batchEnable
 _BATCH = 20
@@ -41,7 +44,7 @@ def _read_states(clients: Clients, services: Sequence[str]) -> tuple[str, list[s
     parent = f"projects/{clients.project_id}"
     for batch in _batches(services):
         with clients.asking("read which APIs are enabled", permission="serviceusage.services.get", role=_ROLE):
-            answer = clients.services.batch_get_services(
+            answer = clients.services().batch_get_services(
                 request={"parent": parent, "names": [f"{parent}/services/{service}" for service in batch]},
                 retry=clients.retry,
                 timeout=clients.patience.answer,
@@ -69,7 +72,7 @@ def _checked(number: str, settings: Settings) -> str:
 def _enable(clients: Clients, batch: Sequence[str]) -> None:
     """One request; the answer is an operation that takes seconds to minutes."""
     with clients.asking("enable APIs", permission="serviceusage.services.enable", role=_ROLE):
-        operation = clients.services.batch_enable_services(
+        operation = clients.services().batch_enable_services(
             request={"parent": f"projects/{clients.project_id}", "service_ids": list(batch)},
             retry=clients.retry,
             timeout=clients.patience.answer,
