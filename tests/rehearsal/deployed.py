@@ -92,8 +92,12 @@ def world_of(configured: Environment, folder: Path, **settings: str) -> World:
         services=list(SERVICES),
         repository=configured.settings.build_repository,
     )
-    reused = {"PYTHONPATH": str(HERE / "reused_synthesis"), REUSED: os.environ[REUSED]}
-    return World(folder=folder, project=project, cache=CACHE, settings=reused | settings)
+    return World(folder=folder, project=project, cache=CACHE, settings=reusing_syntheses() | settings)
+
+
+def reusing_syntheses() -> dict[str, str]:
+    """Variables of a tool that is to synthesize once for equal input."""
+    return {"PYTHONPATH": str(HERE / "reused_synthesis"), REUSED: os.environ[REUSED]}
 
 
 def addresses(output: Path, stack: str) -> list[str]:

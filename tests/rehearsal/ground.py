@@ -173,11 +173,16 @@ def same(left: Things, right: Things) -> None:
         raise AssertionError("\n".join(lines))
 
 
+def synthesize(world: World) -> None:
+    """The stacks of its settings, into its own folder."""
+    environment = world.environment(CDKTF_OUTDIR=str(world.output))
+    subprocess.run([sys.executable, "main.py"], cwd=ROOT, env=environment, check=True, capture_output=True)
+
+
 @contextmanager
 def ground_of(configured: Environment, text: str, folder: Path) -> Iterator[Ground]:
     """Ground in `folder`, with the stacks of a vars.env of this text."""
     (folder / "vars.env").write_text(text, encoding="utf-8")
     with world_of(configured, folder / "world", TPUENV_FOLDER=str(folder)) as world:
-        environment = world.environment(CDKTF_OUTDIR=str(world.output))
-        subprocess.run([sys.executable, "main.py"], cwd=ROOT, env=environment, check=True, capture_output=True)
+        synthesize(world)
         yield Ground(world=world)

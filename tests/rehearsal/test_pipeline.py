@@ -62,7 +62,7 @@ def test_only_the_step_of_the_tests_is_left_out_where_they_are_skipped(tmp_path:
     (path,) = without_tests()
     (tmp_path / "plan.yaml").write_text(without_tests()[path], encoding="utf-8")
     published, shorter = read(project.ROOT / path), read(tmp_path / "plan.yaml")
-    assert [step.id_ for step in published.steps] == ["test", "synth", "plan"]
+    assert [step.id_ for step in published.steps] == ["test", "plan"]
     assert [(step.id_, step.args, step.env) for step in shorter.steps] == [
         (step.id_, step.args, step.env) for step in published.steps[1:]
     ]

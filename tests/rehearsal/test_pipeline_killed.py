@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+import yaml
 
 import environment
 from environment import project
@@ -28,8 +29,9 @@ from rehearsal.cloudbuild.builds import BUILD
 from rehearsal.cloudbuild.images import Images
 from rehearsal.cloudbuild.resources import connect
 from rehearsal.world import World
-from tpuenv.rehearsals.commit import with_pipeline
-from tpuenv.rehearsals.parts import PROTECTED, Parts
+from tests.rehearsal.deployed import reusing_syntheses
+from tests.rehearsal.ground import Ground, synthesize
+from tpuenv.rehearsals.commit import with_pipeline, without_tests
 from tpuenv.rehearsals.world import open_world
 
 pytestmark = [
@@ -73,7 +75,8 @@ class Deployments:
     def prepare(self, configured: environment.Environment, changed: dict[str, str]) -> None:
         """A person's part, a planned pull request, and a whole undisturbed deployment."""
         connect(self.world.cloud, configured.settings.build_repository)
-        assert not Parts(self.world, configured).cdktf("deploy", PROTECTED, "foundation", "pipeline").code
+        synthesize(self.world)
+        Ground(world=self.world).deploy(("foundation", "pipeline"))
         self.commit = self.builds.commit(project.ROOT, changed=changed)
         (build,) = self.builds.pull_request(self.commit, branch="change", base="main")
         assert self.builds.run(build).status == "SUCCESS"
@@ -92,8 +95,8 @@ class Deployments:
         self.final = self.cloud()
 
     def _note(self, line: str) -> None:
-        """The count when the build's last step is over, without its last: they take away its mark and its lock."""
-        if line.startswith("Finished Step #1"):
+        """The count when the build's step is over, without its last: they take away its mark and its lock."""
+        if line.startswith("Finished Step #0"):
             self.writes.append(self.count() - 5)
 
     def person(self, *arguments: str) -> str:
@@ -181,6 +184,15 @@ def known(value: object) -> object:
     return re.sub(r"\d{16}", "N", value) if isinstance(value, str) else value
 
 
+def with_reused_synthesis(file: str) -> str:
+    """A build whose steps synthesize once for all builds of the same settings: tests/reused_synthesis."""
+    build = yaml.safe_load(file)
+    # The folder in the workspace, because it knows main.py by its path.
+    reusing = {**reusing_syntheses(), "PYTHONPATH": "tests/reused_synthesis"}
+    build["options"]["env"] = [f"{name}={value}" for name, value in reusing.items()]
+    return yaml.safe_dump(build, sort_keys=False)
+
+
 @pytest.fixture(scope="module")
 def deployments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployments]:
     folder = tmp_path_factory.mktemp("killed")
@@ -191,11 +203,11 @@ def deployments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment
         text + "".join(f"{key}={value}\n" for key, value in settings.items()), encoding="utf-8"
     )
     configured = environment.load(folder / "vars.env", {})
-    # That the tests of a pull request run is proved elsewhere.
-    plan = (project.ROOT / "cloudbuild" / "plan.yaml").read_text(encoding="utf-8")
-    plan = re.sub(r"- id: test\n(?:  .*\n)*", "", plan)
-    changed = {"vars.env": (folder / "vars.env").read_text(encoding="utf-8"), "cloudbuild/plan.yaml": plan}
-    with open_world(configured, folder / "world", {project.FOLDER: str(folder)}) as world:
+    # That the tests of a pull request run, and that each build runs main.py itself, is proved elsewhere.
+    deploy = {"cloudbuild/deploy.yaml": (project.ROOT / "cloudbuild" / "deploy.yaml").read_text(encoding="utf-8")}
+    changed = {path: with_reused_synthesis(text) for path, text in {**without_tests(), **deploy}.items()}
+    changed["vars.env"] = (folder / "vars.env").read_text(encoding="utf-8")
+    with open_world(configured, folder / "world", {project.FOLDER: str(folder), **reusing_syntheses()}) as world:
         prepared = Deployments(
             world=world, trigger=configured.names.trigger("deploy"),
             builds=CloudBuild(world=world, images=Images(builder=configured.settings.builder_image), grace=60),

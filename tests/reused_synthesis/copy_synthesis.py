@@ -1,8 +1,9 @@
 """Runs main.py once in a test session for each input, and copies what it wrote for every equal input after that.
 
 Tests of the commands with Terraform synthesize the same few environments again and again, and a synthesis costs more
-CPU time than Terraform's plan of a stack. Only the tools of a world of tests.rehearsal.deployed.world_of run this. The
-tests of main.py, `tpuenv rehearse` and the builds of the pipeline run main.py itself.
+CPU time than Terraform's plan of a stack. Only the tools of a world of tests.rehearsal.deployed.world_of, and those of
+tests/rehearsal/test_pipeline_killed.py with its builds, run this. The tests of main.py, `tpuenv rehearse` and the
+builds of `tpuenv rehearse-pipeline` run main.py itself.
 """
 
 import fcntl
@@ -23,8 +24,8 @@ PATCHES = "TPUENV_TEST_PATCHES"
 # What differs between worlds or runs and is no input of main.py: addresses, tools, folders. All other variables count,
 # because main.py warns of those that are nearly settings.
 _NO_INPUT = (
-    *("CDKTF_HOME", "CDKTF_OUTDIR", "COMMIT_SHA", "GOOGLE_", "HOME", "KUBECONFIG", "PATH", "PWD", "TF_", "XDG_"),
-    *("TERRAFORM_BINARY_NAME", "TPUENV_CLUSTER_ENDPOINT", "TPUENV_FOLDER", "TPUENV_TERRAFORM"),
+    *("BUILD_ID", "CDKTF_HOME", "CDKTF_OUTDIR", "COMMIT_SHA", "GOOGLE_", "HOME", "KUBECONFIG", "PATH", "PWD", "TF_"),
+    *("TERRAFORM_BINARY_NAME", "TPUENV_CLUSTER_ENDPOINT", "TPUENV_FOLDER", "TPUENV_TERRAFORM", "XDG_"),
 )
 
 # What cdktf 0.21 sets for main.py: with these values the output is that of `python main.py`, as tpuenv runs it.

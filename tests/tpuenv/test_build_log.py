@@ -45,10 +45,10 @@ TESTS = "F.\nE   KeyError: 1\nError: it said\nFAILED tests/a.py::b - KeyError\n1
 
 
 def ran(said: str) -> Ran:
-    steps = (Step(number=0, name="i", id_="synth"), Step(number=1, name="i", id_="apply"))
+    steps = (Step(number=0, name="i", id_="test"), Step(number=1, name="i", id_="apply"))
     done = (Done(step=steps[0], status="SUCCESS", code=0), Done(step=steps[1], status="FAILURE", code=1))
     lines = "".join(f"Step #1 - 'apply': {line}\n" for line in said.splitlines())
-    before = "Starting Step #0 - 'synth'\nStep #0 - 'synth': KeyError: no\nStarting Step #1 - 'apply'\n"
+    before = "Starting Step #0 - 'test'\nStep #0 - 'test': KeyError: no\nStarting Step #1 - 'apply'\n"
     log = f"{before}{lines}ERROR: {WHY}\n"
     return Ran(build=BUILD, steps=done, why=WHY, log=log)
 
