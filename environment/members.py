@@ -69,7 +69,10 @@ def email_addresses(text: str) -> tuple[str, ...]:
 
 def _email_address(text: str) -> str:
     if not re.fullmatch(f"{_BEFORE_AT}@{_DOMAIN}", text):
-        raise ValueError("is not an email address; write one such as alice@example.com")
+        raise ValueError(
+            "is not an email address; write addresses such as alice@example.com, a group's too without group:, and "
+            "commas or spaces between them"
+        )
     return text
 
 
@@ -77,10 +80,13 @@ def _all(text: str, read: Callable[[str], _T], most: int, noun: str, instead: st
     """What each of the words is read as. Raises ValueError with all that is wrong with any of them."""
     listed: dict[_T, None] = {}  # a dict keeps their order
     wrong = []
-    for word in filter(None, re.split("[, \t]+", text)):
+    words = [word for word in re.split("[, \t]+", text) if word]
+    for word in words:
         try:
             value = read(word)
         except ValueError as error:
+            if len(words) == 1:
+                raise
             wrong.append(f"{quoted(word)} {error}")
             continue
         if value in listed:

@@ -208,7 +208,13 @@ def configured(**settings: str) -> Environment:
     [
         (
             {"ALERT_EMAILS": "oncall"},
-            "'oncall' cannot be used: 'oncall' is not an email address; write one such as alice@example.com",
+            "ALERT_EMAILS: 'oncall' is not an email address; write addresses such as alice@example.com, a group's too "
+            "without group:, and commas or spaces between them",
+        ),
+        ({"ALERT_EMAILS": "group:a@example.com"}, "ALERT_EMAILS: 'group:a@example.com' is not an email address"),
+        (
+            {"ALERT_EMAILS": "a@example.com;b@example.com, c@example.com"},
+            "cannot be used: 'a@example.com;b@example.com' is not an email address",
         ),
         (
             {"ALERT_EMAILS": "a@example.com,a@example.com"},

@@ -85,7 +85,7 @@ def read(path: Path, region: str) -> dict[str, Any]:
 
 
 def _section(reader: Reader, value: Value, levels: tuple[str, ...], regions: tuple[str, ...]) -> dict[str, Any]:
-    given = reader.known(reader.mapping(value, "usd, as_of and source"), ("usd", "as_of", "source"))
+    given = reader.known(reader.mapping(value, "usd, as_of and source, such as {usd: 2.7}"), ("usd", "as_of", "source"))
     section = {key: reader.parsed(given[key], _HEAD[key]) for key in _HEAD if key in given}
     if "usd" in given:
         section["usd"] = _table(reader, given["usd"], levels, regions)

@@ -56,7 +56,8 @@ def difference(before: Cost, after: Cost, sources: Iterable[Source]) -> Iterator
     unknown = {**idle.unknown, **busy.unknown}
     what = "cost, without what has no known price" if unknown else "cost"
     yield f"{what}{dated}: {busy.usd:+,.2f} USD an hour while jobs use every slice, {idle.usd:+,.2f} while none runs;"
-    yield f"  of the stacks above at most {_money(before.busy)} until now, and then {_money(after.busy)}"
+    plus = " (+: more, at unknown prices)" if before.busy.unknown or after.busy.unknown else ""
+    yield f"  of the stacks above at most {_money(before.busy)} until now, and then {_money(after.busy)}{plus}"
     if unknown:
         yield f"  no known price: {'; '.join(_counted(unknown, '+,'))}"
 
@@ -77,7 +78,7 @@ def _cells(cost: Cost) -> Iterator[str]:
 def _notes(report: Report) -> Iterator[str]:
     if report.total.busy.unknown:
         yield (
-            f"+ at least: the price is not known of {'; '.join(_counted(report.total.busy.unknown))}. "
+            f"A number with + is a minimum: no price is known of {'; '.join(_counted(report.total.busy.unknown))}. "
             "`tpuenv cost --prices FILE` takes yours (docs/cost.md)."
         )
     yield "idle: no job runs; slices cost the same unless their nodes come and go with jobs. busy: jobs use them all."

@@ -135,7 +135,7 @@ def test_capacity_counts_by_its_own_price_and_one_without_a_price_is_named(price
     assert "-23.76 USD an hour" in printed(prices, (pool(), pool(spot=True)))[0]
     reserved = {"consume_reservation_type": "SPECIFIC_RESERVATION"}
     assert printed(prices, (pool(spot=True), pool(reservation_affinity=[reserved])))[1:] == [
-        "  of the stacks above at most 19.49 until now, and then 0.05+",
+        "  of the stacks above at most 19.49 until now, and then 0.05+ (+: more, at unknown prices)",
         "  no known price: +16 chips of ct6e, reservation",
     ]
     none = {"consume_reservation_type": "NO_RESERVATION"}

@@ -125,7 +125,10 @@ def test_the_region_of_the_settings_is_known_whatever_google_has_listed(tmp_path
         ("cluster_hour: {usd: [1]}", "FILE:1: cluster_hour.usd: is a list; write one value"),
         ("cluster_hour: {usd: }", "FILE:1: cluster_hour.usd: is empty; write one value"),
         ("cluster_hour: {as_of: 2026-11-01}", "FILE:1: cluster_hour: has no usd; add the prices in USD"),
-        ("cluster_hour: 0.1", "FILE:1: cluster_hour: is one value; it should hold usd, as_of and source"),
+        (
+            "cluster_hour: 0.1",
+            "FILE:1: cluster_hour: is one value; it should hold usd, as_of and source, such as {usd: 2.7}",
+        ),
         ("cluster_hour: {usd: 1, as_of: 2026-02-30}", "'2026-02-30' is not a day; write one such as 2026-11-01"),
         ("cluster_hour: {usd: 1, as_of: 20261101}", "'20261101' is not a day; write one such as 2026-11-01"),
         ("cluster_hour: {usd: 1, as_of: 2026-W44-7}", "'2026-W44-7' is not a day; write one such as 2026-11-01"),
