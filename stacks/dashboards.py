@@ -159,14 +159,8 @@ def _queues(queries: Queries) -> list[list[Tile]]:
             Chart(title="Jobs that wait, by team", queries={"": queries.pending()}, axis="jobs"),
             Chart(title="Chips that waiting jobs want, by team", queries={"": queries.waiting_chips()}, axis="chips"),
         ],
-        [
-            _waits(queries, "Time in the queue, by team", "kueue_admission_wait_time_seconds"),
-            _waits(
-                queries,
-                "From admitted until all pods are ready, by team",
-                "kueue_admitted_until_ready_wait_time_seconds",
-            ),
-        ],
+        _waits(queries, "Time in the queue", "kueue_admission_wait_time_seconds"),
+        _waits(queries, "From admitted until ready", "kueue_admitted_until_ready_wait_time_seconds"),
         [
             Chart(
                 title="Chips by team",
@@ -219,10 +213,17 @@ def _queues(queries: Queries) -> list[list[Tile]]:
     ]
 
 
-def _waits(queries: Queries, title: str, metric: str) -> Chart:
-    shares = {"half of the jobs": "0.5", "95 of 100": "0.95"}
-    asked = {word: queries.waiting(metric, share) for word, share in shares.items()}
-    return Chart(title=title, queries=asked, axis="seconds", unit="s")
+def _waits(queries: Queries, title: str, metric: str) -> list[Tile]:
+    shares = {"median": "0.5", "95th percentile": "0.95"}
+    return [
+        Chart(
+            title=f"{title}: {word}, by team",
+            queries={"": queries.waiting(metric, share)},
+            axis="seconds",
+            unit="s",
+        )
+        for word, share in shares.items()
+    ]
 
 
 def _cost_text(queries: Queries) -> str:
