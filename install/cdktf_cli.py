@@ -87,7 +87,7 @@ def write_command(layout: Layout) -> None:
     """
     cli = layout.node_modules / "cdktf-cli" / "bundle" / "bin" / "cdktf"
     held_terminal = layout.root / "cdktf_patches" / "held_terminal.py"
-    interrupts = layout.root / "cdktf_patches" / "interrupts.cjs"
+    patches = [layout.root / "cdktf_patches" / name for name in ("interrupts.cjs", "lazy_hcl2cdk.cjs")]
     terraform = layout.bin / "terraform-for-cdktf"
     write_program(
         terraform,
@@ -107,6 +107,6 @@ def write_command(layout: Layout) -> None:
         f"TERRAFORM_BINARY_NAME={shlex.quote(str(terraform))}\n"
         "export PATH CHECKPOINT_DISABLE DISABLE_VERSION_CHECK TPUENV_TERRAFORM TERRAFORM_BINARY_NAME\n"
         "unset TPUENV_INTERRUPTED\n"
-        f"exec {shlex.quote(str(layout.node))} --require {shlex.quote(str(interrupts))} {shlex.quote(str(cli))} "
+        f"exec {shlex.join([str(layout.node), *(f'--require={patch}' for patch in patches), str(cli)])} "
         '"$@"\n',
     )

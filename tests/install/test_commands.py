@@ -37,8 +37,8 @@ def test_cdktf_runs_on_the_environments_node_with_its_programs_first_on_path(lay
     )
     arguments, environment = json.loads(out.stdout)
     cli = str(layout.node_modules / "cdktf-cli" / "bundle" / "bin" / "cdktf")
-    interrupts = str(layout.root / "cdktf_patches" / "interrupts.cjs")
-    assert arguments == ["--require", interrupts, cli, "deploy", "*", "an argument"]
+    patches = [f"--require={layout.root / 'cdktf_patches' / name}" for name in ("interrupts.cjs", "lazy_hcl2cdk.cjs")]
+    assert arguments == [*patches, cli, "deploy", "*", "an argument"]
     assert environment["PATH"].split(os.pathsep)[0] == str(layout.bin)
 
 
