@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote
 
@@ -19,6 +20,10 @@ from rehearsal.cloudbuild.steps import Done
 from rehearsal.cloudbuild.triggers import Trigger
 from rehearsal.google.permissions import token_of
 from rehearsal.world import World
+
+_WRITTEN_INTO = (
+    "a step wrote into a file of the commit, which other builds share in a rehearsal; write a new file and rename it"
+)
 
 # What a step finds: of a machine of Cloud Build and our image, and where this world stands in for Google.
 _ON_THE_MACHINE = (
@@ -61,6 +66,15 @@ class CloudBuild:
     @property
     def _repository(self) -> Path:
         return self.world.folder / "repository"
+
+    @property
+    def _terraform(self) -> str:
+        """Without what the rehearsal of cdktf puts in between: signals must reach Terraform itself."""
+        return str(self.world.folder / "terraform-recorded")
+
+    @cached_property
+    def _path(self) -> str:
+        return self.images.path(self.world.folder / "bin", terraform=self._terraform)
 
     def commit(self, checkout: Path, *, changed: Mapping[str, str]) -> str:
         """What the checkout holds now, with some files changed, as a commit; its id."""
@@ -108,6 +122,8 @@ class CloudBuild:
             )
             self._keep_log(config, build, trigger)
             status, done, why = outcome.status, outcome.steps, outcome.why
+            if workspace.id_of(self._repository / build.commit) != build.commit:
+                status, why = steps.FAILURE, _WRITTEN_INTO
         except (NotABuild, NoSuchImage, _NoLog) as error:
             status, done, why = steps.FAILURE, (), str(error)
         shutil.rmtree(folder, ignore_errors=True)
@@ -123,7 +139,7 @@ class CloudBuild:
 
         https://cloud.google.com/build/docs/securing-builds/configure-user-specified-service-accounts
         """
-        shutil.copytree(self._repository / build.commit, folder / "workspace", symlinks=True)
+        workspace.link(self._repository / build.commit, folder / "workspace")
         (folder / "home").mkdir()
         file = folder / "workspace" / trigger.file
         if not file.is_file():
@@ -139,13 +155,11 @@ class CloudBuild:
 
     def _machine(self, trigger: Trigger, folder: Path) -> steps.Machine:
         """A machine of Cloud Build: it has the credentials of the build's account, and no settings but the commit's."""
-        # Without what the rehearsal of cdktf puts in between: signals must reach Terraform itself.
-        terraform = str(self.world.folder / "terraform-recorded")
         environment = self.world.environment(
             **self.world.as_account(trigger.account),
-            PATH=self.images.path(folder / "bin", terraform=terraform),
+            PATH=self._path,
             HOME=str(folder / "home"),
-            TERRAFORM_BINARY_NAME=terraform,
+            TERRAFORM_BINARY_NAME=self._terraform,
         )
         return steps.Machine(
             images=self.images,

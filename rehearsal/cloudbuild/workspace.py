@@ -1,12 +1,14 @@
 """The workspace of a build: the checkout as a commit would have it, in a fresh folder.
 
 Cloud Build clones the commit into /workspace. Here what git follows, and what it would follow, is copied as it is now:
-so a change can be rehearsed before it is committed, and nothing that is ignored is there.
+so a change can be rehearsed before it is committed, and nothing that is ignored is there. A commit is copied
+once. Its builds get hard links: where many files were just deleted, ext4 takes milliseconds to make a new one.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -29,13 +31,23 @@ def files(checkout: Path) -> list[str]:
 
 def copy(checkout: Path, folder: Path, *, changed: Mapping[str, str]) -> str:
     """Copies them into the new `folder`; `changed` are texts of files that this commit changes or adds. Its id."""
-    digest = hashlib.sha1(usedforsecurity=False)
     for name in files(checkout):
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(checkout / name, target, follow_symlinks=False)
     for name, text in changed.items():
         (folder / name).write_text(text, encoding="utf-8")
+    return id_of(folder)
+
+
+def id_of(folder: Path) -> str:
+    """The id of a commit that holds all files of the folder."""
+    digest = hashlib.sha1(usedforsecurity=False)
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
     return digest.hexdigest()
+
+
+def link(commit: Path, folder: Path) -> None:
+    """Makes the new `folder` with the files of `commit`, which a build may replace or delete, and not write into."""
+    shutil.copytree(commit, folder, symlinks=True, copy_function=os.link)

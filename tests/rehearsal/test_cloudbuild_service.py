@@ -148,6 +148,19 @@ def test_a_workspace_holds_what_git_would_have_and_is_new_for_every_build(runnin
 
 
 @needs_git
+def test_a_build_may_replace_its_files_and_fails_when_it_writes_into_one_that_others_share(running: Running) -> None:
+    (running.checkout / "data").write_text("of the commit")
+    replace = "from pathlib import Path; Path('new').write_text('x'); print(Path('data').read_text())\n"
+    (running.checkout / "say.py").write_text(f"{replace}Path('new').rename('data')\n")
+    for _ in range(2):
+        assert running.run().status == "SUCCESS", running.why
+        assert "Step #0 - 'say': of the commit" in running.log.splitlines()
+    (running.checkout / "say.py").write_text("open('data', 'a').write('more')\n")
+    assert running.run().status == "FAILURE"
+    assert running.why.startswith("a step wrote into a file of the commit")
+
+
+@needs_git
 def test_the_same_files_are_the_same_commit(running: Running) -> None:
     first = running.service.commit(running.checkout, changed={})
     assert running.service.commit(running.checkout, changed={}) == first

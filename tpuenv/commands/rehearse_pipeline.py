@@ -28,9 +28,9 @@ from tpuenv.rehearsals.world import environment_to_rehearse, open_world, overrid
 def rehearse_pipeline(*, verbose: bool, skip_tests: bool, yes_it_exists: bool, folder: Path) -> int:
     """Does what Cloud Build does with this repository. A person deploys foundation and the pipeline; then the steps of
     cloudbuild/*.yaml run as local processes, started by the triggers that were deployed, with the rights of their
-    service accounts: a pull request is planned, a push deployed after approvals; a change by hand after that is put
-    back only after another approval; a second pull request has no changes; the drift check reports a change by hand;
-    the environment is destroyed, but not on a wrong confirmation. No account, no credentials, no network, no Docker.
+    service accounts: a pull request is planned, a push deployed after approvals; the drift check reports a change by
+    hand, which is put back only after another approval; a second pull request has no changes; the environment is
+    destroyed, but not on a wrong confirmation. No account, no credentials, no network, no Docker.
     The exit code is 0 only if all of that went well.
     """
     described = environment_to_rehearse("rehearse-pipeline", yes_it_exists=yes_it_exists)

@@ -41,9 +41,9 @@ class PipelineRehearsal(Parts):
         names = self.environment.names
         print(f"Rehearsing the pipeline of {names.cluster} in project {self.world.project.id_}: nothing is real.\n")
         if self._person_deploys() and self._plans() and self._deploys():
-            self._deploys_again()
-            self._plans_again()
             self._drifts()
+            self._plans_again()
+            self._asks_again()
             self._refuses_to_destroy()
             if self._destroys():
                 self._person_destroys()
@@ -98,20 +98,23 @@ class PipelineRehearsal(Parts):
                 if changes or not re.search(r": no changes: \S", ran.log):
                     self.wrong("the plan of what was just deployed is not empty\n" + build_log.end(ran))
 
-    def _deploys_again(self) -> None:
-        """The record still has the creation of the pool, and no other pull request has taken its place."""
-        with self.part("A node pool changed by hand, the same commit deployed again: put back after an approval"):
-            self._put_back(self._changed_by_hand())
+    def _asks_again(self) -> None:
+        """The record has no changes: that of the second pull request."""
+        with self.part("A node pool changed by hand after that: a deploy shows it and asks for an approval"):
+            self._ask_for_approval(self._changed_by_hand())
 
     def _drifts(self) -> None:
-        with self.part("The nightly drift check: nothing; a node pool changed by hand; put back by a deploy; nothing"):
+        """The record still has the creation of the pool, and no other pull request has taken its place."""
+        with self.part("The nightly drift check: nothing; a node pool changed by hand; put back after an approval"):
             self._run_build(self._start("drift"))
             change = self._changed_by_hand()
             self._run_build(
                 self._start("drift"), fails=(change, f"triggers run {self.environment.names.trigger('deploy')}")
             )
-            self._put_back(change)
-            self._run_build(self._start("drift"))
+            for build in self._ask_for_approval(change):
+                ran = self._run_build(self.builds.approve(build))
+                if ran and f"{change}\n" not in ran.log:
+                    self.wrong("what was approved was not put back")
 
     def _changed_by_hand(self) -> str:
         """Raises the limit of the CPU pool; the line of a plan that puts it back."""
@@ -122,8 +125,8 @@ class PipelineRehearsal(Parts):
         )
         return f"max_node_count: {limit + 5} -> {limit}"
 
-    def _put_back(self, change: str) -> None:
-        """A deploy, which shows the change and asks for approval, because no review had it."""
+    def _ask_for_approval(self, change: str) -> list[Build]:
+        """A deploy, which shows the change and asks for approval, because no review had it. The builds that wait."""
         before = self._environment()
         ran = self._run_build(self.builds.approve(self._start("deploy")))
         waiting = self.builds.waiting()
@@ -131,10 +134,7 @@ class PipelineRehearsal(Parts):
             self.wrong("a deploy does not show what was changed by hand, or does not ask for approval of it")
         if self._environment() != before:
             self.wrong("a change that nobody has reviewed was applied")
-        for build in waiting:
-            ran = self._run_build(self.builds.approve(build))
-            if ran and f"{change}\n" not in ran.log:
-                self.wrong("what was approved was not put back")
+        return waiting
 
     def _refuses_to_destroy(self) -> None:
         with self.part("Destroy with a wrong confirmation: must be refused"):
