@@ -17,6 +17,7 @@ from rehearsal import http_server
 from rehearsal.cloud import Cloud
 from rehearsal.google.cloud_storage_api import BUCKET
 from rehearsal.serve import answers
+from tests.python_program import run_in_this_process
 
 PROGRAM = FOLDER / "copy-data" / "copy_data.py"
 
@@ -42,9 +43,10 @@ class Storage:
         return {blob.name: blob.generation for blob in self.cloud.blobs("ours", prefix="")}
 
     def copy(self, *words: str) -> subprocess.CompletedProcess[str]:
-        variables = {**os.environ, "STORAGE_EMULATOR_HOST": self.address, "GOOGLE_CLOUD_PROJECT": "my-project"}
-        command = [sys.executable, str(PROGRAM), *words]
-        return subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+        return run_in_this_process(PROGRAM, *words, **self.variables())
+
+    def variables(self) -> dict[str, str]:
+        return {"STORAGE_EMULATOR_HOST": self.address, "GOOGLE_CLOUD_PROJECT": "my-project"}
 
 
 @pytest.fixture
@@ -80,7 +82,9 @@ def web() -> Iterator[str]:
 
 
 def test_a_folder_arrives_whole_and_nothing_beside_it(storage: Storage) -> None:
-    done = storage.copy("source=gs://datasets/c4/", "target=gs://ours/data/c4", "threads=2")
+    command = [sys.executable, str(PROGRAM), "source=gs://datasets/c4/", "target=gs://ours/data/c4", "threads=2"]
+    variables = {**os.environ, **storage.variables()}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert storage.objects() == {"data/c4/a": b"first", "data/c4/b/c": b"second"}
     assert done.stdout.splitlines()[-1] == "copied 2 objects from gs://datasets to gs://ours"

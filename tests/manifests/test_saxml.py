@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from manifests.recipes import FOLDER
+from tests.python_program import run_in_this_process
 
 PROGRAM = FOLDER / "saxml" / "saxml.py"
 SPMD = "/sax/test/spmd"
@@ -71,10 +72,13 @@ class Saxml:
         return (500, {"detail": message}) if self.later else (400, {"Error": message})
 
     def command(self, *words: str) -> list[str]:
-        return [sys.executable, "-I", str(PROGRAM), "--server", self.address, *words]
+        return [sys.executable, "-I", str(PROGRAM), *self.arguments(*words)]
+
+    def arguments(self, *words: str) -> list[str]:
+        return ["--server", self.address, *words]
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(self.command(*words), capture_output=True, text=True, check=False)
+        return run_in_this_process(PROGRAM, *self.arguments(*words))
 
 
 BOTH = pytest.mark.parametrize("saxml", [False, True], ids=["v1.0.0", "later"], indirect=True)
