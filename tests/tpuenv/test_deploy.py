@@ -27,9 +27,10 @@ calls for this resource to be destroyed."""
 
 @pytest.fixture
 def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Where a person who is logged in has a Python, with the cdktf that the test puts beside it."""
+    """Where a person with a login has a Python, with the cdktf that the test puts beside it, and no synthesis yet."""
     monkeypatch.setenv("PROJECT_ID", "some-project")
     monkeypatch.setenv("GOOGLE_CREDENTIALS", "{}")
+    monkeypatch.setattr("tpuenv.terraform.cdktf.OUTPUT", tmp_path)
     return str(tmp_path / "python")
 
 
