@@ -181,7 +181,7 @@ def test_an_environment_is_deployed_as_reviewed_and_what_could_not_be_planned_wa
         in cloud.text
     )
     assert "platform: not plannable until the cluster exists (stack cluster)" in cloud.text
-    assert "at most 0.00 until now, and then 88.13+\n  no known price: +800 GiB of hyperdisk-balanced\n" in cloud.text
+    assert "until now, and then 88.13+ (+: more, at unknown prices)\n  no known price: +800 GiB of hyper" in cloud.text
     assert "      mtu: 8896" in cloud.text
     assert cloud.world.cloud.find("google_compute_network") == []
 
