@@ -173,9 +173,9 @@ def same(left: Things, right: Things) -> None:
         raise AssertionError("\n".join(lines))
 
 
-def synthesize(world: World) -> None:
-    """The stacks of its settings, into its own folder."""
-    environment = world.environment(CDKTF_OUTDIR=str(world.output))
+def synthesize(world: World, **settings: str) -> None:
+    """The stacks of its settings, or of others over them, into its own folder."""
+    environment = world.environment(CDKTF_OUTDIR=str(world.output), **settings)
     subprocess.run([sys.executable, "main.py"], cwd=ROOT, env=environment, check=True, capture_output=True)
 
 

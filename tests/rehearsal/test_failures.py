@@ -6,6 +6,8 @@ import json
 import re
 import signal
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,7 @@ from rehearsal.google.cloud_storage_api import BUCKET
 from tests.loading import loaded
 from tests.rehearsal import failures
 from tests.rehearsal.ground import STACKS, STATES, Ground, Things, ground_of, same
+from tests.rehearsal.saved import restore, save
 
 pytestmark = pytest.mark.slow
 
@@ -25,24 +28,41 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
         yield ground
 
 
-@pytest.fixture(scope="module")
-def undisturbed(once: Ground) -> Things:
-    """What exists after a deploy in which nothing goes wrong."""
-    once.empty()
-    once.deploy()
-    return once.things
+@dataclass(frozen=True, kw_only=True)
+class Deployed:
+    """What exists after the deploy of a stack, and of those before it, in which nothing goes wrong."""
+
+    things: Things
+    saved: Path
+
+    def restore(self, ground: Ground) -> None:
+        restore(ground.world.cloud, self.saved)
 
 
 @pytest.fixture(scope="module")
-def foundation(once: Ground) -> Things:
-    """What exists after an undisturbed deploy of the foundation alone."""
+def undisturbed(once: Ground, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Deployed]:
+    """By the stack that was deployed last."""
     once.empty()
-    once.deploy(["foundation"])
-    return once.things
+    folder, deployed = tmp_path_factory.mktemp("undisturbed"), {}
+    for stack in once.stacks:
+        once.apply(stack)
+        deployed[stack] = Deployed(things=once.things, saved=save(once.world.cloud, folder / f"{stack}.db"))
+    return deployed
 
 
 @pytest.fixture
-def ground(once: Ground, undisturbed: Things, foundation: Things) -> Iterator[Ground]:
+def foundation(undisturbed: dict[str, Deployed]) -> Things:
+    return undisturbed["foundation"].things
+
+
+@pytest.fixture
+def whole(undisturbed: dict[str, Deployed]) -> Deployed:
+    """The whole environment."""
+    return undisturbed[STACKS[-1]]
+
+
+@pytest.fixture
+def ground(once: Ground, undisturbed: dict[str, Deployed]) -> Iterator[Ground]:
     """Empty again."""
     once.empty()
     yield once
@@ -75,9 +95,10 @@ def test_after_sigterm_the_next_run_goes_on_by_itself(ground: Ground, foundation
     ],
 )
 def test_after_sigkill_the_next_run_stops_and_recover_lets_it_go_on(
-    ground: Ground, undisturbed: Things, stack: str, after: int
+    ground: Ground, undisturbed: dict[str, Deployed], whole: Deployed, stack: str, after: int
 ) -> None:
-    ground.deploy(STACKS[: STACKS.index(stack)])
+    if stack != STACKS[0]:
+        undisturbed[STACKS[STACKS.index(stack) - 1]].restore(ground)
     ground.killed(stack, after=after)
     assert "Error acquiring the state lock" in ground.apply(stack, code=1)
     before = ground.things
@@ -91,14 +112,16 @@ def test_after_sigkill_the_next_run_stops_and_recover_lets_it_go_on(
     assert "All that was wrong is corrected.\nNext: tpuenv deploy\n" in said
     assert ground.things == before
     assert ground.locks == []
-    ground.deploy()
-    same(ground.things, undisturbed)
+    ground.deploy(STACKS[STACKS.index(stack) :])
+    same(ground.things, whole.things)
     ground.unchanged()
     assert "Nothing is wrong." in ground.recover("--yes")
 
 
-def test_a_deploy_that_stops_names_the_lock_and_what_exists_in_no_state(ground: Ground) -> None:
-    ground.apply("foundation")
+def test_a_deploy_that_stops_names_the_lock_and_what_exists_in_no_state(
+    ground: Ground, undisturbed: dict[str, Deployed]
+) -> None:
+    undisturbed["foundation"].restore(ground)
     ground.terraform("foundation", "state", "rm", "google_compute_subnetwork.subnet")
     deploy = (
         "deploy",
@@ -122,8 +145,8 @@ def test_a_deploy_that_stops_names_the_lock_and_what_exists_in_no_state(ground: 
     ground.tpuenv(*deploy)
 
 
-def test_the_loss_of_every_state_is_made_good_by_imports(ground: Ground, undisturbed: Things) -> None:
-    ground.deploy()
+def test_the_loss_of_every_state_is_made_good_by_imports(ground: Ground, whole: Deployed) -> None:
+    whole.restore(ground)
     ground.forget(*STACKS)
     before = ground.things
     said = ground.recover("--yes")
@@ -132,7 +155,7 @@ def test_the_loss_of_every_state_is_made_good_by_imports(ground: Ground, undistu
     assert said.count("imported ") > 30
     assert not re.search("replaced|deleted", said)
     ground.deploy()
-    same(ground.things, undisturbed)
+    same(ground.things, whole.things)
     ground.unchanged()
 
 

@@ -23,6 +23,7 @@ from tests.loading import loaded
 from tests.rehearsal import failures
 from tests.rehearsal.deployed import admitted, submit
 from tests.rehearsal.ground import Ground, Things, ground_of
+from tests.rehearsal.saved import restore, save
 
 pytestmark = pytest.mark.slow
 
@@ -48,6 +49,15 @@ def ground(once: Ground) -> Iterator[Ground]:
         log.unlink()
     yield once
     failures.turn_off(once.world.cloud)
+
+
+@pytest.fixture(scope="module")
+def everything(once: Ground, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cloud with the whole environment deployed and jobs that run."""
+    once.empty()
+    once.deploy()
+    submit(api_of(once), once.world.output)
+    return save(once.world.cloud, tmp_path_factory.mktemp("everything") / "cloud.db")
 
 
 def run_until(ground: Ground, command: Sequence[str], *, due: Callable[[bytes], bool], how: str) -> tuple[int, str]:
@@ -129,10 +139,9 @@ def outside_of_queues(things: Things) -> set[str]:
     ids=["cdktf-typed", "tpuenv-typed", "cdktf-queues-SIGINT", "tpuenv-SIGTERM"],
 )
 def test_a_destroy_stopped_while_a_queue_drains_takes_nothing_else_and_can_be_taken_back(
-    ground: Ground, program: list[str], stacks: str, how: str
+    ground: Ground, everything: Path, program: list[str], stacks: str, how: str
 ) -> None:
-    ground.deploy()
-    submit(api_of(ground), ground.world.output)
+    restore(ground.world.cloud, everything)
     running, before = admitted(api_of(ground)), outside_of_queues(ground.things)
     assert running
     options = ["--auto-approve", *(["--"] if program == TPUENV else []), "--skip-provider-lock"]

@@ -87,15 +87,3 @@ def test_a_rehearsal_of_it_is_refused_before_it_starts(
     assert printed.startswith(line)
     assert printed.endswith(f"; if it exists, run `tpuenv {command} --yes-it-exists`")
     assert not folder.exists()
-
-
-@pytest.mark.slow
-def test_a_rehearsal_goes_on_with_what_is_said_to_exist(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for key, value in {"REGION": "us-esat5", "ZONE": "us-esat5-b", "GKE_VERSION": "1.99"}.items():
-        monkeypatch.setenv(key, value)
-    assert main(["rehearse", "--keep", "--folder", str(folder), "--yes-it-exists"]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
-    assert "warning: REGION: 'us-esat5' is not among Google's regions" in printed
-    assert "tpu-training: admitted" in printed

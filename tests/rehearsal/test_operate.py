@@ -33,6 +33,7 @@ from rehearsal.kubernetes.resources import POD
 from rehearsal.world import ROOT, World
 from tests import published
 from tests.rehearsal.deployed import of_any_name, workloads, world_of
+from tests.rehearsal.ground import Ground, synthesize
 from tests.reused_synthesis.copy_synthesis import PATCHES
 from tpuenv.main import tpuenv
 
@@ -279,7 +280,8 @@ def test_every_edit_and_command_of_the_page_does_what_the_page_says(tmp_path: Pa
             place = f"projects/{world.project.id_}/zones/us-east5-b/reservations/{name}"
             world.cloud.put(RESERVATION, place, RESERVED)
         duty = Duty(world=world, folder=folder, settings={PATCHES: str(older)})
-        duty.run("tpuenv deploy")
+        synthesize(world, **duty.settings)
+        Ground(world=world).deploy()
         for team in ("research", "serving"):
             duty.submit(team, "train")
         typed = {command for block in BLOCKS if block.heading != TABLE for command in block.commands}

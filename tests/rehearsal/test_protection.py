@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
 
-import environment
 from rehearsal.inventory import remains
-from rehearsal.world import World
-from tests.rehearsal.deployed import world_of
-from tests.rehearsal.fake import ROOT
-from tpuenv.rehearsals import cdktf_in_world
+from tests.loading import loaded
+from tests.rehearsal.ground import Ground, ground_of, synthesize
 
 pytestmark = [
     pytest.mark.slow,
@@ -27,67 +22,41 @@ UNPROTECTED = {"DELETION_PROTECTION": "false"}
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     """The default environment, deployed and protected."""
-    configured = environment.load(ROOT / "tests" / "cases" / "default.env", {})
-    folder = tmp_path_factory.mktemp("protection") / "world"
-    with world_of(configured, folder, PROJECT_ID=configured.settings.project_id) as world:
-        assert cdktf_in_world.run(world, "deploy").code == 0
-        yield world
+    with ground_of(loaded(), "PROJECT_ID=my-project\n", tmp_path_factory.mktemp("protection")) as ground:
+        ground.deploy()
+        yield ground
 
 
-def protected(run: cdktf_in_world.Run) -> list[str]:
-    """The stacks that Terraform refused for their protection, and what else stopped one."""
-    return [
-        stack.name if "lifecycle.prevent_destroy" in " ".join(error.split()) else f"{stack.name}: {error}"
-        for stack in run.stacks
-        for error in stack.errors
-    ]
+def protected(said: str) -> bool:
+    return "lifecycle.prevent_destroy" in " ".join(said.split())
 
 
-def plan(world: World, stack: str, **settings: str) -> str:
-    """What Terraform would do to a stack under other settings."""
-    done = ""
-    for command in (
-        [sys.executable, str(ROOT / "main.py")],
-        [str(world.terraform), f"-chdir={world.output / 'stacks' / stack}", "plan", "-no-color"],
-    ):
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env=world.environment(CDKTF_OUTDIR=str(world.output), **settings),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        ).stdout
-    return done
+def test_another_range_of_the_subnet_is_refused_before_anything_is_touched(ground: Ground) -> None:
+    before = ground.world.cloud.snapshot()
+    synthesize(ground.world, **OTHER_SUBNET)
+    said = ground.apply("foundation", code=1)
+    assert protected(said)
+    assert "google_compute_subnetwork.subnet" in said
+    assert ground.world.cloud.snapshot() == before
 
 
-def test_another_range_of_the_subnet_is_refused_before_anything_is_touched(world: World) -> None:
-    before = world.cloud.snapshot()
-    run = cdktf_in_world.run(world, "deploy", settings=OTHER_SUBNET)
-    assert run.code != 0
-    assert protected(run) == ["foundation"]
-    assert "google_compute_subnetwork.subnet" in run.errors[0]
-    assert world.cloud.snapshot() == before
-
-
-def test_a_cluster_that_a_setting_would_replace_is_refused_as_protected(world: World) -> None:
+def test_a_cluster_that_a_setting_would_replace_is_refused_as_protected(ground: Ground) -> None:
     """The setting is in a list of blocks, and its address has to name the place in it."""
-    run = cdktf_in_world.run(world, "deploy", settings=OTHER_CONTROL_PLANE)
-    assert run.code != 0
-    assert protected(run) == ["cluster"]
+    synthesize(ground.world, **OTHER_CONTROL_PLANE)
+    assert protected(ground.terraform("cluster", "plan", code=1))
 
 
-def test_without_protection_it_is_replaced(world: World) -> None:
-    said = plan(world, "cluster", **OTHER_CONTROL_PLANE, **UNPROTECTED)
+def test_without_protection_it_is_replaced(ground: Ground) -> None:
+    synthesize(ground.world, **OTHER_CONTROL_PLANE, **UNPROTECTED)
+    said = ground.terraform("cluster", "plan")
     assert "google_container_cluster.cluster must be replaced" in said
     assert '+ master_ipv4_cidr_block = "172.16.0.0/28" # forces replacement' in " ".join(said.split())
 
 
-def test_lifting_protection_lets_all_of_it_go(world: World) -> None:
-    run = cdktf_in_world.run(world, "destroy", settings=UNPROTECTED | {"DESTROY_DATA": "true"})
-    assert run.code == 0, run.errors
-    assert remains(world.cloud, world.project.state_bucket) == []
+def test_lifting_protection_lets_all_of_it_go(ground: Ground) -> None:
+    synthesize(ground.world, **UNPROTECTED, DESTROY_DATA="true")
+    for stack in reversed(ground.stacks):
+        ground.terraform(stack, "destroy", "-auto-approve")
+    assert remains(ground.world.cloud, ground.world.project.state_bucket) == []

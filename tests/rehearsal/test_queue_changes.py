@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +15,9 @@ import yaml
 import environment
 from rehearsal.google.network import CLUSTER
 from rehearsal.kubernetes.api import Api
-from rehearsal.world import ROOT
 from tests.rehearsal.conftest import FLEET
 from tests.rehearsal.deployed import admitted, of_any_name, workloads
-from tests.rehearsal.ground import Ground, ground_of
+from tests.rehearsal.ground import Ground, ground_of, synthesize
 from tests.synthesis import HERE
 
 pytestmark = [
@@ -49,11 +46,6 @@ def deployable(fleet: str, folder: Path) -> Iterator[Ground]:
 def write(fleet: str, folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     (folder / "fleet.yaml").write_text(fleet, encoding="utf-8")
-
-
-def synthesize(ground: Ground) -> None:
-    settings = ground.world.environment(CDKTF_OUTDIR=str(ground.world.output))
-    subprocess.run([sys.executable, "main.py"], cwd=ROOT, env=settings, check=True, capture_output=True)
 
 
 def api_of(ground: Ground) -> Api:
@@ -134,7 +126,7 @@ def test_a_pool_group_that_is_removed_or_renamed_takes_no_job_of_another_along(t
         running = admitted(api)
         assert len(running) == 2
         write(fleet.format(f"quick: {queued}"), folder)
-        synthesize(ground)
+        synthesize(ground.world)
         for stack in ("tpu-node-pools", "queues", "observability"):
             ground.apply(stack)
         assert admitted(api) == running

@@ -19,8 +19,9 @@ from rehearsal.kubernetes import webhooks
 from rehearsal.kubernetes.api import Api
 from rehearsal.terraform.resource_type import Refusal
 from tests.rehearsal.conftest import FLEET
-from tests.rehearsal.deployed import admitted, api_of, deploy_again, submit, workloads, world_of
+from tests.rehearsal.deployed import admitted, api_of, deploy_again, submit, workloads
 from tests.rehearsal.fake import FakeCloud
+from tests.rehearsal.ground import ground_of
 from tests.synthesis import HERE, Synthesis, synthesize
 from tpuenv.rehearsals import cdktf_in_world
 
@@ -195,10 +196,10 @@ def test_a_kueue_that_does_not_answer_is_reported_and_nothing_is_removed(
 def test_one_deploy_removes_a_team_and_renames_another_while_their_jobs_run(tmp_path: Path) -> None:
     folder = tmp_path / "settings"
     write_fleet(folder)
-    shutil.copy(SETTINGS, folder / "vars.env")
-    configured = environment.load(folder / "vars.env", process_env={}, fleet=folder / "fleet.yaml")
-    with world_of(configured, tmp_path / "world", TPUENV_FOLDER=str(folder)) as world:
-        assert cdktf_in_world.run(world, "deploy").code == 0
+    configured = environment.load(SETTINGS, process_env={}, fleet=folder / "fleet.yaml")
+    with ground_of(configured, SETTINGS.read_text(encoding="utf-8"), folder) as ground:
+        world = ground.world
+        ground.deploy()
         api = Api(world.cloud, world.cloud.find(CLUSTER)[0].name)
         submit(api, world.output)
         others = admitted(api, "serving")
@@ -220,6 +221,4 @@ def test_one_deploy_removes_a_team_and_renames_another_while_their_jobs_run(tmp_
             assert workloads(api, team) == []
         assert admitted(api, "serving") >= others
 
-        again = cdktf_in_world.run(world, "deploy")
-        assert again.code == 0
-        assert all(stack.unchanged for stack in again.stacks)
+        ground.unchanged()

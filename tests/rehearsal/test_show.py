@@ -25,6 +25,7 @@ from rehearsal.world import Project, World
 from tests.rehearsal.conftest import FLEET
 from tests.rehearsal.deployed import api_of, deploy, world_of
 from tests.rehearsal.fake import CACHE, ROOT, FakeCloud
+from tests.rehearsal.ground import Ground, synthesize
 from tests.rehearsal.states import write_states
 from tests.synthesis import CASES, Synthesis
 from tpuenv.main import main
@@ -273,8 +274,9 @@ def test_a_deployment_that_fails_says_why_and_the_exit_code_is_1(
 @whole
 def test_drift_is_reported_by_the_second_deployment(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with world_in(tmp_path / "w") as world:
+        synthesize(world)
+        Ground(world=world).deploy()
         fake = show(world)
-        assert fake._deploy()
         world.cloud.change(
             "google_container_node_pool",
             f"{CLUSTER}/nodePools/cpu",
@@ -345,13 +347,14 @@ def test_a_signal_ends_everything(tmp_path: Path, number: signal.Signals, code: 
 
 
 @whole
-def test_a_kept_world_can_be_read_with_the_commands_that_were_printed(tmp_path: Path) -> None:
+def test_a_kept_world_of_what_is_said_to_exist_can_be_read_with_the_commands_that_were_printed(tmp_path: Path) -> None:
     folder = tmp_path / "with spaces"
+    unknown = {"REGION": "us-esat5", "ZONE": "us-esat5-b", "GKE_VERSION": "1.99"}
     pid, terminal = pty.fork()
     if pid == 0:
-        command = [sys.executable, "-m", "tpuenv", "rehearse", "--keep", "--folder", str(folder)]
+        command = [sys.executable, "-m", "tpuenv", "rehearse", "--keep", "--folder", str(folder), "--yes-it-exists"]
         os.chdir(ROOT)
-        os.environ["TERM"] = "xterm"
+        os.environ.update(unknown, TERM="xterm")
         os.environ.pop("NO_COLOR", None)
         os.execv(sys.executable, command)
     shown = ""
@@ -366,6 +369,9 @@ def test_a_kept_world_can_be_read_with_the_commands_that_were_printed(tmp_path: 
         while os.read(terminal, 4096):
             pass
     os.waitpid(pid, 0)
+    words = flat(re.sub(r"\033\[\d*[mK]", "", shown))
+    assert "warning: REGION: 'us-esat5' is not among Google's regions" in words
+    assert "tpu-training: admitted" in words
     assert "\033[1mDeploy: cdktf deploy '*'\033[0m\r\n" in shown
     assert re.search(r"\r\033\[K    foundation: \d+ s, \d+ of \d+", shown), "how far it is in a stack, in one line"
     assert done.returncode == 0, done.stdout + done.stderr

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.rehearsal.ground import Ground, ground_of, same
-from tests.synthesis import HERE, ROOT, Synthesis
+from tests.rehearsal.ground import ground_of, same, synthesize
+from tests.synthesis import HERE, Synthesis
 
 CASE = "tpu-vms"
 STACKS = ("foundation", CASE)
-
-
-def synthesize(ground: Ground, folder: Path, fleet: str) -> None:
-    (folder / "fleet.yaml").write_text(fleet, encoding="utf-8")
-    environment = ground.world.environment(CDKTF_OUTDIR=str(ground.world.output))
-    subprocess.run([sys.executable, "main.py"], cwd=ROOT, env=environment, check=True, capture_output=True)
 
 
 @pytest.mark.slow
@@ -30,7 +22,10 @@ def test_tpu_vms_are_made_changed_and_found_again(synthesis: Synthesis, tmp_path
     with ground_of(synthesis.environment(CASE), settings, tmp_path) as ground:
         ground.deploy(STACKS)
         ground.unchanged(STACKS)
-        synthesize(ground, tmp_path, fleet.replace("type: v6e-16, team", "type: v6e-32, team"))
+        (tmp_path / "fleet.yaml").write_text(
+            fleet.replace("type: v6e-16, team", "type: v6e-32, team"), encoding="utf-8"
+        )
+        synthesize(ground.world)
         assert "1 added, 0 changed, 1 destroyed" in ground.apply(CASE)
         ground.unchanged(STACKS)
         before = ground.things
