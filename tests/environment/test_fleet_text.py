@@ -26,7 +26,7 @@ def text_of(fleet: Environment) -> str:
 
 @pytest.mark.parametrize("members", [{}, MEMBERS], ids=["", "members"])
 @pytest.mark.parametrize("case", WITHOUT_A_FLEET)
-def test_moving_on_to_a_fleet_file_changes_no_byte(case: str, members: dict[str, str], tmp_path: Path) -> None:
+def test_moving_on_to_a_fleet_file_changes_nothing(case: str, members: dict[str, str], tmp_path: Path) -> None:
     vars_env = HERE / "cases" / f"{case}.env"
     before = load(vars_env, members)
     (tmp_path / "fleet.yaml").write_text(text_of(before), encoding="utf-8")
@@ -34,10 +34,9 @@ def test_moving_on_to_a_fleet_file_changes_no_byte(case: str, members: dict[str,
     (tmp_path / "vars.env").write_text("\n".join([*keys, *(f"{key}=" for key in KEYS_OF_THE_FLEET)]))
     after = load(tmp_path / "vars.env", {**members, "MEMBERS": ""}, tmp_path / "fleet.yaml")
     assert after == before
-    if members:
-        return
-    first, second = synthesize(before, tmp_path / "before"), synthesize(after, tmp_path / "after")
-    assert texts(first) == texts(second)
+    if case == "default" and not members:
+        first, second = synthesize(before, tmp_path / "before"), synthesize(after, tmp_path / "after")
+        assert texts(first) == texts(second)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case not in WITHOUT_A_FLEET])

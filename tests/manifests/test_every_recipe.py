@@ -31,6 +31,7 @@ from tpuenv.jobs.check import answers
 from tpuenv.jobs.manifests import Document
 from vocabulary.keys import JOBSET_LABEL
 
+LARGEST = "twelve-teams-two-slices"
 EVERY_RECIPE = pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
 
 
@@ -75,7 +76,9 @@ def test_every_recipe_is_a_kustomize_base_for_every_team_and_group_that_it_may_u
         assert all(name.startswith(recipe.name) for _, name in names), "a suffix renames all of a run"
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.slow if case == LARGEST else ()) for case in CASES]
+)
 @EVERY_RECIPE
 def test_every_run_is_valid_to_the_last_key_and_admitted(recipe: Recipe, case: str, synthesis: Synthesis) -> None:
     for run, possible in runs(synthesis.environment(case), recipe):

@@ -144,7 +144,7 @@ def shown_of(fake: FakeCloud, configured: environment.Environment) -> Environmen
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=() if case in ("default", FLEET) else pytest.mark.slow) for case in CASES]
+    "case", [pytest.param(case, marks=() if case == "default" else pytest.mark.slow) for case in CASES]
 )
 def test_of_every_case_what_exists_and_every_teams_verdict_fit_80_columns(
     case: str, synthesis: Synthesis, tmp_path: Path, capsys: pytest.CaptureFixture[str]

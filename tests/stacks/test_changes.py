@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from environment import Environment
 from stacks.tpu_node_pools import TpuNodePools
 from tests.change_cases import ACTIONS, NAMES, Described, change
+from tests.examples import examples
 from tests.synthesis import STACKS, read_stack
 
 # What another value of makes another slice, and the value of a group that does not say it.
@@ -46,7 +47,7 @@ def of_fleet(groups: dict[str, Any]) -> dict[str, Any]:
     return node_pools(Described(fleet={"tpu_pools": groups, "teams": {"research": {}}}).environment())
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(FLEETS, FLEETS)
 def test_a_slice_is_left_alone_if_its_group_stays_what_it_is(before: dict[str, Any], after: dict[str, Any]) -> None:
     old, new = of_fleet(before), of_fleet(after)

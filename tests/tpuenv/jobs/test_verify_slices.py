@@ -26,7 +26,7 @@ def test_machines_that_google_does_not_have_are_waited_for_and_no_failure(three_
 
     def no_machines(request: Request) -> None:
         pods = three_teams.pods("research")
-        for pod in pods:
+        for pod in (pod for pod in pods if pod["status"]["phase"] != "Pending"):
             unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node"}
             status = {"phase": "Pending", "conditions": [unschedulable], "containerStatuses": []}
             three_teams.patch("Pod", pod["metadata"]["name"], {"status": status}, namespace="research")
