@@ -29,6 +29,8 @@ from vocabulary.resource_types import Listing, UnknownResourceType, facts_of, is
 # Google's provider takes some 300 MB of memory.
 _AT_ONCE = 4
 
+_SEARCH_PLAN = "search.plan"
+
 _MISSING = re.compile(r'attempting to import an existing object to "(.+?)", the provider detected that no object')
 
 # What the providers answer when their own import reads what does not exist: an HTTP status, Kubernetes' reasons, Helm's
@@ -115,7 +117,12 @@ def _unprotected_plan(stack: Stack) -> Mapping[str, Any]:
         for resource in by_id.values():
             resource.get("lifecycle", {}).pop("prevent_destroy", None)
     with _copy(stack) as copy:
-        return _plan_copy(copy, "unprotected", configuration)[1]
+        terraform, _ = _plan_copy(copy, "unprotected", configuration)
+        try:
+            plan: Mapping[str, Any] = json.loads(terraform.run_read_only("show", "-json", _SEARCH_PLAN))
+        except ValueError:
+            return {}
+        return plan
 
 
 def _search(
@@ -147,7 +154,8 @@ def _existing(stack: Stack, ids: Mapping[str, str]) -> tuple[list[CloudObject], 
     existing: list[CloudObject] = []
     with _copy(stack) as copy:
         while remaining:
-            messages, imported = _plan_imports(copy, "all", remaining)
+            messages = _plan_imports(copy, "all", remaining)
+            imported = messages.imported
             errors = messages.diagnostics("error")
             missing = {address for error in errors for address in _MISSING.findall(error["detail"])}
             existing += [CloudObject(address=name, id_=id_) for name, id_ in remaining.items() if name in imported]
@@ -170,10 +178,10 @@ def _existing(stack: Stack, ids: Mapping[str, str]) -> tuple[list[CloudObject], 
 def _exists(copy: Stack, object_: CloudObject) -> tuple[bool, str]:
     """Whether the object exists; or why that is undecided."""
     address = object_.address
-    messages, imported = _plan_imports(copy, address, {address: object_.id_}, f"-target={address}")
+    messages = _plan_imports(copy, address, {address: object_.id_}, f"-target={address}")
     errors = messages.diagnostics("error")
     # An error with the address comes from the plan, for which the object had been read before.
-    if address in imported or any(error.get("address") == address for error in errors):
+    if address in messages.imported or any(error.get("address") == address for error in errors):
         return True, ""
     texts = [f"{error['summary']} {error.get('detail')}" for error in errors]
     if texts and all(_MISSING.search(text) or _NOT_FOUND.search(text) for text in texts):
@@ -181,18 +189,16 @@ def _exists(copy: Stack, object_: CloudObject) -> tuple[bool, str]:
     return False, f"{object_}: {_UNDECIDED}: {_first_lines(messages.errors)}"
 
 
-def _plan_imports(copy: Stack, name: str, ids: Mapping[str, str], *options: str) -> tuple[Messages, set[str]]:
-    """Terraform's messages about a plan with these imports, and the addresses that it would import."""
+def _plan_imports(copy: Stack, name: str, ids: Mapping[str, str], *options: str) -> Messages:
+    """Terraform's messages about a plan with these imports."""
     blocks = [{"to": address, "id": id_} for address, id_ in ids.items()]
-    messages, plan = _plan_copy(copy, name, {**copy.configuration, "import": blocks}, *options)
-    changes = plan.get("resource_changes", ())
-    return messages, {change["address"] for change in changes if change["change"].get("importing")}
+    return _plan_copy(copy, name, {**copy.configuration, "import": blocks}, *options)[1]
 
 
-def _plan_copy(
-    copy: Stack, name: str, configuration: Mapping[str, Any], *options: str
-) -> tuple[Messages, Mapping[str, Any]]:
-    """Terraform's messages, and the plan, even if it failed. In a folder of its own: Terraform reads all JSON in it."""
+def _plan_copy(copy: Stack, name: str, configuration: Mapping[str, Any], *options: str) -> tuple[Terraform, Messages]:
+    """Terraform in a folder of the plan's own, because it reads all JSON there, and its messages. The file
+    _SEARCH_PLAN is there even if the plan failed, unless nothing could be planned.
+    """
     folder = copy.folder / re.sub(r"[^a-zA-Z0-9_-]", "-", name) / copy.name
     folder.mkdir(parents=True, exist_ok=True)
     for path in copy.folder.iterdir():
@@ -201,13 +207,9 @@ def _plan_copy(
     (folder / "cdk.tf.json").write_text(json.dumps(configuration), encoding="utf-8")
     terraform = Terraform(stack=Stack(name=copy.name, folder=folder))
     output = terraform.run_read_only(
-        "plan", "-input=false", "-json", "-lock=false", "-refresh=false", "-out=search.plan", *options
+        "plan", "-input=false", "-json", "-lock=false", "-refresh=false", f"-out={_SEARCH_PLAN}", *options
     )
-    try:
-        plan = json.loads(terraform.run_read_only("show", "-json", "search.plan"))
-    except ValueError:
-        plan = {}
-    return Messages.of(output), plan
+    return terraform, Messages.of(output)
 
 
 @contextmanager

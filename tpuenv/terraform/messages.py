@@ -44,6 +44,12 @@ class Messages:
         return [diagnostic for diagnostic in diagnostics if diagnostic["severity"] == severity]
 
     @property
+    def imported(self) -> set[str]:
+        """The addresses of the resources that the plan imports, also of a plan that ended with errors for others."""
+        changes = (message["change"] for message in self.messages if message.get("type") == "planned_change")
+        return {change["resource"]["addr"] for change in changes if change.get("importing")}
+
+    @property
     def warnings(self) -> list[str]:
         return list(dict.fromkeys(diagnostic["summary"] for diagnostic in self.diagnostics("warning")))
 
