@@ -36,7 +36,8 @@ class Stopped(Exception):
 
 @dataclass
 class Deployed:
-    """Environments are deployed into one fake cloud, each once: later it is put back to how it was then.
+    """Environments are deployed into one fake cloud, each once: later it is put back to how it was then. So are the
+    first stacks that two have in common.
 
     `folder` takes what is synthesized and the copies of the cloud; `world` must be empty at first.
     """
@@ -45,10 +46,11 @@ class Deployed:
     folder: Path
     synthesized: dict[str, Path] = field(default_factory=dict)
     kept: dict[str, Path] = field(default_factory=dict)
+    first: dict[tuple[bytes, ...], Path] = field(default_factory=dict)  # with the first stacks alone, by their JSON
     applied: dict[str, bytes] = field(default_factory=dict)  # the JSON of the stacks that are deployed
 
     def __post_init__(self) -> None:
-        self._empty = save(self.world.cloud, self.folder / "empty.db")
+        self.first[()] = save(self.world.cloud, self.folder / "first-0.db")
 
     def output(self, described: Described) -> Path:
         """Its stacks and manifests."""
@@ -66,9 +68,14 @@ class Deployed:
             restore(self.world.cloud, self.kept[described.key])
             self.applied = {stack: self._json(described, stack) for stack in self.stacks(described)}
             return
-        restore(self.world.cloud, self._empty)
-        self.applied = {}
-        self.deploy(described)
+        stacks = self.stacks(described)
+        texts = tuple(self._json(described, stack) for stack in stacks)
+        done = max(number for number in range(len(stacks) + 1) if texts[:number] in self.first)
+        restore(self.world.cloud, self.first[texts[:done]])
+        self.applied = dict(zip(stacks[:done], texts[:done], strict=True))
+        for number, stack in enumerate(stacks[done:], start=done + 1):
+            self._deploy(described, stack)
+            self.first[texts[:number]] = save(self.world.cloud, self.folder / f"first-{len(self.first)}.db")
         submit(self.api, self.output(described))
         self.kept[described.key] = save(self.world.cloud, self.folder / f"kept-{len(self.kept)}.db")
 
@@ -80,15 +87,21 @@ class Deployed:
         done: dict[str, Mapping[str, str]] = {}
         try:
             for stack in self.stacks(described):
-                text = self._json(described, stack)
-                if self.applied.pop(stack, None) != text and (actions := self.plan(described, stack)):
-                    self.terraform(stack, "apply", "-json", "planned")
+                if actions := self._deploy(described, stack):
                     done[stack] = actions
-                self.applied[stack] = text
         except Stopped as stopped:
             stopped.done = done
             raise
         return done
+
+    def _deploy(self, described: Described, stack: str) -> dict[str, str]:
+        """One stack, if its JSON has changed; the actions by address. Raises Stopped."""
+        text = self._json(described, stack)
+        actions = {} if self.applied.pop(stack, None) == text else self.plan(described, stack)
+        if actions:
+            self.terraform(stack, "apply", "-json", "planned")
+        self.applied[stack] = text
+        return actions
 
     def plan(self, described: Described, stack: str) -> dict[str, str]:
         """What Terraform would do, by address. Raises Stopped."""
