@@ -370,56 +370,56 @@ def test_a_signal_in_the_middle_leaves_no_lock_and_the_next_run_goes_on(
     assert planned("plan", "foundation", "--expect-no-changes") == 0
 
 
-def test_a_typed_confirmation_destroys_all_but_the_foundation(cloud: Cloud) -> None:
-    assert cloud.plan("foundation", "cluster") == 0
-    assert cloud.apply("foundation", "cluster") == 0
-    before = cloud.world.cloud.snapshot()
+def test_a_typed_confirmation_destroys_all_but_the_foundation(applied: Cloud) -> None:
+    assert applied.plan("cluster") == 0
+    assert applied.apply("cluster") == 0
+    before = applied.world.cloud.snapshot()
     for wrong in ("", "TPU", "my-project"):
-        assert cloud("destroy", "--confirm", wrong) == 1
-        assert f"--confirm: '{wrong}' is not the RESOURCE_PREFIX" in cloud.text
-    assert cloud("destroy", "--confirm", "tpu", "pipeline") == 1
-    assert cloud.apply("pipeline") == 1
-    assert "pipeline: a build must not change its own identity" in cloud.text
-    assert cloud.world.cloud.snapshot() == before
+        assert applied("destroy", "--confirm", wrong) == 1
+        assert f"--confirm: '{wrong}' is not the RESOURCE_PREFIX" in applied.text
+    assert applied("destroy", "--confirm", "tpu", "pipeline") == 1
+    assert applied.apply("pipeline") == 1
+    assert "pipeline: a build must not change its own identity" in applied.text
+    assert applied.world.cloud.snapshot() == before
 
-    assert cloud("destroy", "--confirm", "tpu") == 0
-    assert "queues: nothing is there" in cloud.text
-    assert cloud.world.cloud.find("google_container_cluster") == []
-    assert cloud.world.cloud.get("google_compute_network", NETWORK) is not None
-    assert cloud.locks == []
+    assert applied("destroy", "--confirm", "tpu") == 0
+    assert "queues: nothing is there" in applied.text
+    assert applied.world.cloud.find("google_container_cluster") == []
+    assert applied.world.cloud.get("google_compute_network", NETWORK) is not None
+    assert applied.locks == []
 
     bucket = "my-project-tpu-tpu-training"
-    cloud.world.cloud.put_blob(bucket, "checkpoint", b"precious", {}, keep_old=False)
-    assert cloud("destroy", "--confirm", "tpu", "--foundation", "destroy") == 0
-    assert cloud.world.cloud.find("google_storage_bucket", prefix=bucket) == []
-    assert cloud.world.cloud.get("google_compute_network", NETWORK) is None
+    applied.world.cloud.put_blob(bucket, "checkpoint", b"precious", {}, keep_old=False)
+    assert applied("destroy", "--confirm", "tpu", "--foundation", "destroy") == 0
+    assert applied.world.cloud.find("google_storage_bucket", prefix=bucket) == []
+    assert applied.world.cloud.get("google_compute_network", NETWORK) is None
 
 
-def test_what_a_lost_state_would_leave_behind_stops_a_destroy_before_it_begins(cloud: Cloud) -> None:
-    stacks = ("foundation", "cluster", "tpu-node-pools")
-    assert cloud.plan(*stacks) == 0
-    assert cloud.apply(*stacks) == 0
-    before = cloud.world.cloud.find()
+def test_what_a_lost_state_would_leave_behind_stops_a_destroy_before_it_begins(applied: Cloud) -> None:
+    stacks = ("cluster", "tpu-node-pools")
+    assert applied.plan(*stacks) == 0
+    assert applied.apply(*stacks) == 0
+    before = applied.world.cloud.find()
     for stack in ("cluster", "tpu-node-pools"):
-        cloud.world.cloud.delete_blob(STATES, f"tpu/{stack}/default.tfstate", keep_old=True)
+        applied.world.cloud.delete_blob(STATES, f"tpu/{stack}/default.tfstate", keep_old=True)
     for whose in (("--confirm", "tpu"), ("clus*", "tpu-node-pools", "--auto-approve", "--", "--skip-provider-lock")):
-        assert cloud("destroy", *whose, DELETION_PROTECTION="false") == 1
-        assert "nothing was destroyed, because it would leave what the states do not have" in cloud.text
-        assert "In the cloud, but in no state: google_container_cluster.cluster" in cloud.text
-        assert "In the cloud, but in no state: google_container_node_pool." in cloud.text
-        assert "`tpuenv recover` corrects that; then destroy again." in cloud.text
-        assert "nothing is there" not in cloud.text
-        assert cloud.world.cloud.find() == before
-        assert cloud.locks == []
+        assert applied("destroy", *whose, DELETION_PROTECTION="false") == 1
+        assert "nothing was destroyed, because it would leave what the states do not have" in applied.text
+        assert "In the cloud, but in no state: google_container_cluster.cluster" in applied.text
+        assert "In the cloud, but in no state: google_container_node_pool." in applied.text
+        assert "`tpuenv recover` corrects that; then destroy again." in applied.text
+        assert "nothing is there" not in applied.text
+        assert applied.world.cloud.find() == before
+        assert applied.locks == []
 
-    cloud.world.cloud.put_blob(STATES, "tpu/cluster/default.tfstate", b"{", {}, keep_old=True)
-    assert cloud("destroy", "--confirm", "tpu", "cluster") == 1
-    assert "cluster: its state is damaged" in cloud.text
+    applied.world.cloud.put_blob(STATES, "tpu/cluster/default.tfstate", b"{", {}, keep_old=True)
+    assert applied("destroy", "--confirm", "tpu", "cluster") == 1
+    assert "cluster: its state is damaged" in applied.text
 
-    assert cloud("recover", "--yes") == 0
-    assert cloud("destroy", "--confirm", "tpu") == 0
-    assert cloud.world.cloud.find("google_container_cluster") == []
-    assert cloud("destroy", "--confirm", "tpu") == 0
+    assert applied("recover", "--yes") == 0
+    assert applied("destroy", "--confirm", "tpu") == 0
+    assert applied.world.cloud.find("google_container_cluster") == []
+    assert applied("destroy", "--confirm", "tpu") == 0
 
 
 def test_after_a_kill_the_next_run_names_lock_and_what_nobody_owns_and_recover_lets_it_go_on(
