@@ -142,7 +142,7 @@ def test_a_deploy_that_stops_names_the_lock_and_what_exists_in_no_state(
     ground.world.cloud.put_blob(STATES, "tpu/foundation/default.tflock", lock, {}, keep_old=True)
     assert "Locked: the state of foundation is held by ada@far-away, apply" in ground.tpuenv(*deploy, code=1)
     ground.recover("--yes")
-    ground.tpuenv(*deploy)
+    ground.apply("foundation")
 
 
 def test_the_loss_of_every_state_is_made_good_by_imports(ground: Ground, whole: Deployed) -> None:
