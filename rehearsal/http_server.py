@@ -53,10 +53,15 @@ def json_response(body: Any, *, status: int = 200) -> Response:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    closed = False
+
+    def server_close(self) -> None:
+        self.closed = True
+        super().server_close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Nothing where the client was killed; else a traceback."""
-        if not isinstance(sys.exc_info()[1], ConnectionError):
+        """Nothing where the client was killed, or where the server has gone during the request; else a traceback."""
+        if not self.closed and not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 
 
