@@ -18,7 +18,7 @@ from environment.project import FOLDER
 from environment.settings.model import KEYS
 from rehearsal import started_processes
 from tests import published
-from tests.examples import examples
+from tests.examples import ALL, examples
 from tests.passed_tests import passed_tests
 from tests.reused_synthesis.copy_synthesis import FOLDER as REUSED
 
@@ -43,19 +43,19 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # The files that take longest, in seconds of CPU time: with --dist loadfile --no-loadscope-reorder they start first, so
 # that no core waits for one at the end.
 _LONGEST = {
-    "test_plan_tests.py": 115,
-    "test_changes.py": 110,
-    "test_apply_world.py": 75,
-    "test_show.py": 70,
-    "test_failures.py": 65,
+    "test_changes.py": 105,
+    "test_plan_tests.py": 85,
+    "test_apply_world.py": 80,
+    "test_show.py": 60,
     "test_operate.py": 60,
-    "test_failures_pipeline.py": 50,
-    "test_interrupted.py": 40,
+    "test_failures.py": 55,
+    "test_failures_pipeline.py": 45,
+    "test_interrupted.py": 30,
     "test_pipeline_killed.py": 30,
-    "test_removals.py": 30,
-    "test_protection.py": 25,
-    "test_fleets.py": 25,
+    "test_removals.py": 20,
     "test_bindings.py": 20,
+    "test_fleets.py": 15,
+    "test_queue_changes.py": 15,
 }
 
 
@@ -71,8 +71,8 @@ def pytest_collection() -> Iterator[object]:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One more than there are cores: a test that waits for a program that it has started leaves its core idle."""
-    return (os.cpu_count() or 1) + 1
+    """More than there are cores: a test that waits for a program that it has started leaves its core idle."""
+    return (os.cpu_count() or 1) + (2 if os.environ.get(ALL) else 1)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

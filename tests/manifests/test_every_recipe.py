@@ -31,7 +31,7 @@ from tpuenv.jobs.check import answers
 from tpuenv.jobs.manifests import Document
 from vocabulary.keys import JOBSET_LABEL
 
-LARGEST = "twelve-teams-two-slices"
+IN_MAKE_TEST = ("default", "autopilot", "air-gapped", "three-teams-four-groups")
 EVERY_RECIPE = pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
 
 
@@ -77,7 +77,7 @@ def test_every_recipe_is_a_kustomize_base_for_every_team_and_group_that_it_may_u
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=pytest.mark.slow if case == LARGEST else ()) for case in CASES]
+    "case", [pytest.param(case, marks=() if case in IN_MAKE_TEST else pytest.mark.slow) for case in CASES]
 )
 @EVERY_RECIPE
 def test_every_run_is_valid_to_the_last_key_and_admitted(recipe: Recipe, case: str, synthesis: Synthesis) -> None:

@@ -188,6 +188,7 @@ def test_no_two_teams_jobs_are_on_the_same_hosts(
     }
 
 
+@pytest.mark.slow
 def test_a_team_whose_queue_is_on_hold_is_a_problem_and_the_others_have_their_verdicts(
     fleet: FakeCloud, synthesis: Synthesis, capsys: pytest.CaptureFixture[str]
 ) -> None:
