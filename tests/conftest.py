@@ -18,7 +18,7 @@ from environment.project import FOLDER
 from environment.settings.model import KEYS
 from rehearsal import started_processes
 from tests import published
-from tests.examples import ALL, examples
+from tests.examples import examples
 from tests.passed_tests import passed_tests
 from tests.reused_synthesis.copy_synthesis import FOLDER as REUSED
 
@@ -71,8 +71,8 @@ def pytest_collection() -> Iterator[object]:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """More than there are cores: a test that waits for a program that it has started leaves its core idle."""
-    return (os.cpu_count() or 1) + (2 if os.environ.get(ALL) else 1)
+    """One more than there are cores: a test that waits for a program that it has started leaves its core idle."""
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -164,7 +164,7 @@ def test_a_deploy_that_is_stopped_begins_no_other_stack(ground: Ground, how: str
         ground, command, due=lambda _: any(kind == "google_compute_network" for kind, _ in ground.things), how=how
     )
     assert code == 130, said
-    assert {path.stem for path in ground.world.logs.glob("*.code")} == {"foundation"}
+    assert {path.stem for path in ground.world.logs.glob("*.code")} == {"foundation"}, said
     assert not any(kind == CLUSTER for kind, _ in ground.things)
     assert ground.locks == []
 
