@@ -119,7 +119,7 @@ class Cloud:
         rows = self._rows(
             f"SELECT kind, name, attributes FROM objects WHERE {'kind = ? AND' if kind else ''} ({under or 'false'})"
             " ORDER BY created, rowid",
-            (*filter(None, [kind]), *(bound for start in prefixes for bound in (start, f"{start}\U0010ffff"))),
+            (*([kind] if kind else []), *(bound for start in prefixes for bound in (start, f"{start}\U0010ffff"))),
         )
         return [Object(kind=row[0], name=row[1], attributes=json.loads(row[2])) for row in rows]
 

@@ -2,23 +2,19 @@
 jobs.
 
 The environment of the page is deployed once. Terraform and cdktf are the real ones; jobs are hello-tpu of each team.
-The fast tests check that the page has no command that is neither run nor compared with what its program takes.
 """
 
 from __future__ import annotations
 
-import csv
 import re
-import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 
 import environment
@@ -32,27 +28,10 @@ from rehearsal.kubernetes.placement import is_finished
 from rehearsal.kubernetes.resources import POD
 from rehearsal.world import ROOT, World
 from tests import published
+from tests.operate_page import BLOCKS, NOT_RUN, TABLE, sections, variables, words
 from tests.rehearsal.deployed import of_any_name, workloads, world_of
 from tests.rehearsal.ground import Ground, synthesize
 from tests.reused_synthesis.copy_synthesis import PATCHES
-from tpuenv.main import tpuenv
-
-PAGE = (ROOT / "docs" / "operate.md").read_text(encoding="utf-8")
-FACTS = ROOT / "tests" / "facts" / "cloud-commands.csv"
-TABLE = "What to look at first"
-NOT_RUN = ("gcloud", "kubectl", "git", "make")
-GIT = (["git", "pull"],)
-TARGETS = re.findall("^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-# The only lines that are more than one command, or that a shell changes before it runs them.
-SHELL = re.compile("[;&|`$<>]")
-WITH_SHELL = {
-    "kubectl create secret generic hugging-face -n research --from-literal=token=hf_... --dry-run=client -o yaml"
-    " | kubectl apply -f -"
-}
-FENCED = "^```(.*)\n((?:.*\n)*?)```$"
-
-with FACTS.open(encoding="utf-8", newline="") as file:
-    DOCUMENTED = {row["command"]: {*row["options"].split()} for row in csv.DictReader(file)}
 
 # So that the version of this code is an upgrade; what a Python that finds it as sitecustomize.py does first.
 OLDER_KUEUE = "0.19.1"
@@ -73,47 +52,6 @@ RESERVED = {
     "specificReservationRequired": True,
     "status": "READY",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Block:
-    """A fenced block, and the heading that it is under."""
-
-    heading: str
-    kind: str
-    text: str
-
-    @property
-    def commands(self) -> list[str]:
-        """The lines that a person types."""
-        if self.kind == "text":
-            return [self.text.splitlines()[0].removeprefix("$ ")]
-        return self.text.replace("\\\n", "").splitlines() if self.kind == "sh" else []
-
-
-def blocks(page: str) -> Iterator[Block]:
-    """In their order, and before them one of the commands of the table."""
-    table = page.partition(f"## {TABLE}\n")[2].partition("\n## ")[0]
-    yield Block(heading=TABLE, kind="sh", text="\n".join(re.findall(r"^\|[^|]*\| `(.+?)` \|", table, re.MULTILINE)))
-    heading = ""
-    for part in re.finditer(f"^#+ (.+)$|{FENCED}", page, re.MULTILINE):
-        if part[1]:
-            heading = part[1]
-        else:
-            yield Block(heading=heading, kind=part[2], text=part[3])
-
-
-BLOCKS = [*blocks(PAGE)]
-
-
-def words(command: str) -> list[str]:
-    """Without the comment at its end and the variable before it."""
-    return shlex.split(re.sub("^[A-Z_]+=[^ ]+ ", "", command), comments=True)
-
-
-def variables(command: str) -> dict[str, str]:
-    """Those that are set for this command alone."""
-    return dict(re.findall("^([A-Z_]+)=([^ ]+) ", command))
 
 
 @dataclass
@@ -191,18 +129,14 @@ class Duty:
 
     @property
     def jobs(self) -> list[dict[str, Any]]:
-        return [item for item in self.api.everything() if item["kind"] == "JobSet"]
+        return self.api.of_kind("JobSet")
 
     @property
     def pods(self) -> list[dict[str, Any]]:
         return [pod for pod in self.api.all(POD) if pod["status"]["phase"] in ("Pending", "Running")]
 
     def members(self, team: str) -> list[str]:
-        (binding,) = (
-            item
-            for item in self.api.everything()
-            if item["kind"] == "RoleBinding" and item["metadata"]["namespace"] == team
-        )
+        (binding,) = (item for item in self.api.of_kind("RoleBinding") if item["metadata"]["namespace"] == team)
         return [subject["name"] for subject in binding["subjects"]]
 
 
@@ -297,119 +231,6 @@ def test_every_edit_and_command_of_the_page_does_what_the_page_says(tmp_path: Pa
                         duty.run(command, shows=block.text.partition("\n")[2] if block.kind == "text" else "")
             if heading in CHECKS:
                 CHECKS[heading](duty)
-
-
-def sections() -> Iterator[tuple[str, list[Block]]]:
-    headings = dict.fromkeys(block.heading for block in BLOCKS)
-    return ((heading, [block for block in BLOCKS if block.heading == heading]) for heading in headings)
-
-
-def check_command(command: str) -> None:
-    """Refuses what its program does not take: an AssertionError, or click's UsageError."""
-    assert command in WITH_SHELL or not SHELL.search(command), f"{command}: not one command"
-    for typed in map(words, command.split(" | ")):
-        assert typed, f"{command}: no command"
-        if typed[0] == "tpuenv":
-            assert len(typed) > 1, command
-            subcommand = tpuenv.get_command(click.Context(tpuenv), typed[1])
-            assert subcommand  # never None: click refuses a name that does not exist
-            subcommand.make_context(typed[1], typed[2:])
-        elif typed[0] == "make":
-            assert len(typed) == 2 and typed[1] in TARGETS, command
-        elif typed[0] == "git":
-            assert typed in GIT, command
-        else:
-            names = [name for name in DOCUMENTED if f"{' '.join(typed)} ".startswith(f"{name} ")]
-            assert names, f"{command}: not in {FACTS.name}"
-            given = {word.partition("=")[0] for word in typed if word.startswith("-") and word != "-"}
-            assert given <= DOCUMENTED[names[0]], f"{command}: {given - DOCUMENTED[names[0]]}"
-
-
-def check_page(page: str) -> None:
-    """Refuses a command that the long test would not run, unless it is one of `NOT_RUN` or in a sentence, and right."""
-    of_page = [*blocks(page)]
-    assert {block.kind for block in of_page} == {"yaml", "diff", "sh", "text"}
-    for block in of_page:
-        assert "```" not in block.text, block.text
-        if block.kind == "diff":
-            assert re.fullmatch(r"--- \S+\n(?:[ +-].*\n)+", block.text), block.text
-        if block.kind == "text":
-            assert re.findall(r"^\s*\$ (\S*)", block.text, re.MULTILINE) == ["tpuenv"], block.text
-            assert block.text.startswith("$ "), block.text
-    table = page.partition(f"## {TABLE}\n")[2].partition("\n## ")[0]
-    assert len(of_page[0].commands) == len(re.findall(r"^\|", table, re.MULTILINE)) - 2, "a command in each row"
-    prose = re.sub(FENCED, "", page, flags=re.MULTILINE)
-    assert not re.search("```|~~~| {4}|\t|<", prose), "a block that is not seen here"
-    in_sentences = "`([^`\n]+)`"
-    without_code = re.sub(in_sentences, "", prose)
-    assert not re.search(r"`|\b(tpuenv|gcloud|kubectl)\s", without_code), "a command that is not seen here"
-    for command in [command for block in of_page for command in block.commands]:
-        check_command(command)
-    for command in re.findall(in_sentences, prose):
-        if " " in command:
-            check_command(command)
-
-
-def test_the_page_has_no_command_that_is_neither_run_nor_right() -> None:
-    check_page(PAGE)
-    assert {command for block in BLOCKS for command in block.commands if SHELL.search(command)} == WITH_SHELL
-
-
-@pytest.mark.parametrize(
-    "added",
-    [
-        *(
-            f"```sh\n{line}\n```"
-            for line in (
-                "gcloud container clusters update tpu-cluster --region us-east5 && tpuenv frobnicate",
-                "kubectl get pods -n research | tpuenv plan",
-                'kubectl get pods -n "$(tpuenv plan)"',
-                "kubectl get pods -n `tpuenv plan`",
-                "kubectl get pods > pods.txt",
-                "kubectl get pods --frobnicate",
-                "kubectl frobnicate",
-                "make setup; tpuenv plan",
-                "make setup & tpuenv plan",
-                "make frobnicate",
-                "git push --force",
-                "tpuenv",
-                "tpuenv frobnicate",
-                "tpuenv plan --frobnicate",
-                "bash run.sh",
-                "# tpuenv plan",
-                "A=a B=b tpuenv plan",
-            )
-        ),
-        "```text\n$ kubectl get pods -n research\ncompared with nothing\n```",
-        "```text\n$ tpuenv status\n...\n$ tpuenv plan\n```",
-        "```text\ntpuenv plan\n$ tpuenv status\n```",
-        "```diff\n--- vars.env\n-A=1\n$ tpuenv plan\n+A=2\n```",
-        "```text\n$ tpuenv status\n``` \n\n```sh\ntpuenv plan\n```",
-        "```SH\ntpuenv plan\n```",
-        "````sh\ntpuenv plan\n````",
-        "~~~sh\ntpuenv plan\n~~~",
-        "    tpuenv plan",
-        "\ttpuenv plan",
-        ">     make setup",
-        "> ```sh\n> tpuenv plan\n> ```",
-        "*     make setup",
-        "<pre>\nmake setup\n</pre>",
-        "<code>make setup</code>",
-        "* item\n\n  $ tpuenv plan",
-        "Run `tpuenv frobnicate`.",
-        "Run `tpuenv plan --frobnicate`.",
-        "Run `sudo tpuenv plan`.",
-        "Run `make frobnicate`.",
-        "Run `tpuenv\nplan`.",
-        "Run tpuenv plan.",
-        "| do | run |\n|---|---|\n| x | `kubectl frobnicate` |",
-    ],
-)
-def test_a_command_that_is_neither_run_nor_right_is_refused(added: str) -> None:
-    heading = "## Upgrade Kueue and JobSet\n"
-    assert PAGE.count(heading) == 1
-    with pytest.raises((AssertionError, click.UsageError)):
-        check_page(PAGE.replace(heading, f"{heading}\n{added}\n"))
 
 
 def test_after_every_deploy_of_the_page_jobs_and_slices_are_compared() -> None:

@@ -99,7 +99,7 @@ def test_the_plan_identity_reads_the_cluster_whether_or_not_its_token_carries_an
 ) -> None:
     """Both of its names are bound: with one of them alone, the other is refused."""
     api = Api(piped.cloud, CLUSTER)
-    (binding,) = (item for item in api.everything() if item["kind"] == "ClusterRoleBinding")
+    (binding,) = api.of_kind("ClusterRoleBinding")
     email, number = (subject["name"] for subject in binding["subjects"])
     account = piped.cloud.get("google_service_account", f"projects/my-project/serviceAccounts/{PLAN}")
     assert account is not None

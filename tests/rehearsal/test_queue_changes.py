@@ -108,7 +108,7 @@ def test_an_upgrade_from_queues_of_one_resource_group_stops_nothing_that_runs(tm
         said = ground.apply("queues")
         assert "0 destroyed" in said
         assert admitted(api) == {*running, "research/jobset-ordinary"}
-        assert [item["spec"]["suspend"] for item in api.everything() if item["kind"] == "JobSet"] == [False] * 9
+        assert [item["spec"]["suspend"] for item in api.of_kind("JobSet")] == [False] * 9
         ground.unchanged()
 
 
@@ -130,7 +130,7 @@ def test_a_pool_group_that_is_removed_or_renamed_takes_no_job_of_another_along(t
         for stack in ("tpu-node-pools", "queues", "observability"):
             ground.apply(stack)
         assert admitted(api) == running
-        flavors = {item["metadata"]["name"] for item in api.everything() if item["kind"] == "ResourceFlavor"}
+        flavors = {item["metadata"]["name"] for item in api.of_kind("ResourceFlavor")}
         assert flavors == {"cpu", "steady", "quick"}
         assert len(workloads(api)) == 2
         ground.unchanged()

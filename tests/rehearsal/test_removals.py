@@ -77,7 +77,7 @@ def test_a_team_that_is_removed_or_renamed_is_drained_before_anything_of_it_goes
             seen.append(address)
             assert admitted(api, "students") == set(), f"{address} goes while jobs need it"
         if address.startswith("kubernetes_namespace_v1."):
-            jobs = [item for item in api.everything() if item["kind"] == "JobSet"]
+            jobs = api.of_kind("JobSet")
             suspended.extend(job["spec"]["suspend"] for job in jobs if job["metadata"]["namespace"] == "students")
 
     configured = environment.load(SETTINGS, process_env={}, fleet=write_fleet(tmp_path / "changed", change))

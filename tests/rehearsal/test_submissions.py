@@ -123,7 +123,7 @@ def test_a_recipe_is_submitted_where_the_slices_suit_it_and_elsewhere_it_says_wh
         "(v6e-16) is v6e"
     )
     (cluster,) = deployed.cloud.find("google_container_cluster")
-    running = [body for body in Api(deployed.cloud, cluster.name).everything() if body["kind"] == "JobSet"]
+    running = Api(deployed.cloud, cluster.name).of_kind("JobSet")
     assert [body["metadata"]["name"] for body in running] == ["hello-tpu"], "the last that was submitted stays"
 
 
@@ -147,9 +147,9 @@ def test_what_still_runs_after_the_last_recipe_is_returned_so_that_it_can_be_del
     created = submit_recipes(parts, cluster.name, [hello])
     assert [body["kind"] for body in created] == ["JobSet"]
     api = Api(deployed.cloud, cluster.name)
-    assert [body["kind"] for body in api.everything() if body["kind"] in ("JobSet", "Workload")]
+    assert api.of_kind("JobSet", "Workload")
     delete(parts.world, cluster.name, created)
-    assert not [body["kind"] for body in api.everything() if body["kind"] in ("JobSet", "Workload")]
+    assert not api.of_kind("JobSet", "Workload")
 
 
 def test_a_recipe_that_synthesis_did_not_render_is_a_problem(
