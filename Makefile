@@ -30,7 +30,7 @@ rehearse-pipeline: setup  ## Plan, deploy, check and destroy as Cloud Build woul
 	@.venv/bin/tpuenv rehearse-pipeline
 
 test: setup  ## The fast tests
-	@$(python) -m pytest -n auto
+	@$(python) -m pytest -n auto --dist worksteal
 
 lint: setup  ## Style: ruff's checks and its format; hadolint's checks of the Dockerfiles
 	@$(python) -m ruff check .

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from environment.fleet.values import meant
@@ -36,16 +37,35 @@ class UnknownRecipe(ValueError):
 
 def all_recipes(folder: Path = FOLDER) -> tuple[Recipe, ...]:
     """Every recipe, by name: each folder that has a YAML file. Raises BadManifest with every mistake of all of them."""
+    folders = _folders(folder)
+    return _recipes(folders.values(), names=folders.keys())
+
+
+def recipe_named(name: str, folder: Path = FOLDER) -> Recipe:
+    """The recipe of that name. Raises UnknownRecipe, which names the nearest, and BadManifest with its mistakes."""
+    folders = _folders(folder)
+    if name not in folders:
+        raise UnknownRecipe(f"there is no recipe {quoted(name)}{meant(name, list(folders))}")
+    (recipe,) = _recipes([folders[name]], names=folders.keys())
+    return recipe
+
+
+def _folders(folder: Path) -> dict[str, Path]:
+    """The folder of every recipe, by its name."""
+    with _unreadable_is_bad():
+        paths = sorted(path for path in folder.iterdir() if path.is_dir() and not _is_hidden(path.name))
+        return {path.name: path for path in paths if _manifests(path)}
+
+
+def _recipes(folders: Iterable[Path], *, names: Collection[str]) -> tuple[Recipe, ...]:
+    """The recipes of those folders. `names` are those of all recipes."""
     recipes: list[Recipe] = []
     mistakes: list[str] = []
-    try:
-        for path in sorted(path for path in folder.iterdir() if path.is_dir() and not _is_hidden(path.name)):
+    with _unreadable_is_bad():
+        for path in folders:
             recipe, wrong = _recipe(path)
             mistakes += wrong
             recipes += [recipe] if recipe else []
-    except OSError as error:
-        raise BadManifest(f"{printable(str(error.filename or folder))}: {error.strerror or error}") from None
-    names = [recipe.name for recipe in recipes]
     for recipe in recipes:
         for image in recipe.images:
             if image not in names:
@@ -57,12 +77,18 @@ def all_recipes(folder: Path = FOLDER) -> tuple[Recipe, ...]:
     return tuple(recipes)
 
 
-def recipe_named(name: str, folder: Path = FOLDER) -> Recipe:
-    """The recipe of that name. Raises UnknownRecipe, which names the nearest one, and BadManifest, as all_recipes."""
-    recipes = {recipe.name: recipe for recipe in all_recipes(folder)}
-    if name in recipes:
-        return recipes[name]
-    raise UnknownRecipe(f"there is no recipe {quoted(name)}{meant(name, sorted(recipes))}")
+@contextmanager
+def _unreadable_is_bad() -> Iterator[None]:
+    """Raises BadManifest for a folder or a file that cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        raise BadManifest(f"{printable(str(error.filename))}: {error.strerror or error}") from None
+
+
+def _manifests(folder: Path) -> list[Path]:
+    files = sorted(path for path in folder.iterdir() if path.suffix in (".yaml", ".yml") and not _is_hidden(path.name))
+    return [path for path in files if path.name != PARAMETERS and path.is_file()]
 
 
 def _is_hidden(name: str) -> bool:
@@ -70,11 +96,8 @@ def _is_hidden(name: str) -> bool:
 
 
 def _recipe(folder: Path) -> tuple[Recipe | None, list[str]]:
-    """The recipe in a folder, None if it is none or has a mistake; and the mistakes."""
-    files = sorted(path for path in folder.iterdir() if path.suffix in (".yaml", ".yml") and not _is_hidden(path.name))
-    files = [path for path in files if path.name != PARAMETERS and path.is_file()]
-    if not files:
-        return None, []
+    """The recipe in a folder, None if it has a mistake; and the mistakes."""
+    files = _manifests(folder)
     mistakes = list(_bad_names(folder, files))
     texts: dict[str, str] = {}
     for file in [] if mistakes else files:

@@ -23,6 +23,7 @@ from tests.passed_tests import passed_tests
 from tests.reused_synthesis.copy_synthesis import FOLDER as REUSED
 
 if TYPE_CHECKING:
+    from tests.rehearsal.fake import FakeCloud
     from tests.synthesis import Synthesis
 
 # What leads to a cloud, real or fake, or steers Terraform.
@@ -71,8 +72,8 @@ def pytest_collection() -> Iterator[object]:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One more than there are cores: a test that waits for a program that it has started leaves its core idle."""
-    return (os.cpu_count() or 1) + 1
+    """More than there are cores: a test that waits leaves its core idle. Slow ones wait for programs that do not."""
+    return (os.cpu_count() or 1) + (2 if config.option.dist == "worksteal" else 1)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -182,6 +183,26 @@ def synthesis(tmp_path_factory: pytest.TempPathFactory) -> Synthesis:
     from tests.synthesis import Synthesis
 
     return Synthesis(_of_the_run(tmp_path_factory, "synthesis"))
+
+
+@pytest.fixture(scope="session")
+def deployed_once(synthesis: Synthesis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeCloud]:
+    """The default environment, deployed in a fake cloud. A test changes a copy of it."""
+    yield from _deployed(synthesis, "default", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def fleet_once(synthesis: Synthesis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeCloud]:
+    """Three teams on four pool groups, deployed in a fake cloud. A test changes a copy of it."""
+    yield from _deployed(synthesis, "three-teams-four-groups", tmp_path_factory)
+
+
+def _deployed(synthesis: Synthesis, case: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeCloud]:
+    from tests.rehearsal.deployed import deploy
+
+    fake = deploy(synthesis.folder(case), tmp_path_factory.mktemp(case) / "world")
+    yield fake
+    fake.close()
 
 
 def _of_the_run(tmp_path_factory: pytest.TempPathFactory, name: str) -> Path:

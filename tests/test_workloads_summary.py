@@ -7,11 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from environment.project import ROOT
 
 CONFTEST = """
 import sys
 from pathlib import Path
+
+import pytest
 from tests.workloads import conftest
 
 def pytest_configure(config):
@@ -38,6 +42,7 @@ def test_third():
 """
 
 
+@pytest.mark.slow
 def test_sigterm_ends_the_run_and_the_summary_names_what_did_not_run(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_of_recipes.py").write_text(TESTS)

@@ -222,6 +222,14 @@ def test_a_recipe_that_does_not_exist_is_refused_with_the_nearest() -> None:
         recipe_named("helo-tpu")
 
 
+def test_a_mistake_of_one_recipe_is_in_the_way_of_no_other(tmp_path: Path) -> None:
+    folder = recipes_with(tmp_path, "serve", server="a: b\n", parameters="summary: [\n")
+    assert recipe_named("hello-tpu", folder).name == "hello-tpu"
+    for read in (lambda: recipe_named("serve", folder), lambda: all_recipes(folder)):
+        with pytest.raises(BadManifest, match=r"^manifests/serve/parameters.yaml:2: "):
+            read()
+
+
 def test_a_name_that_does_not_exist_is_an_error_with_its_place(tmp_path: Path) -> None:
     folder = recipes_with(tmp_path, "serve", server="a: ${HOST}\nb: ${HOME}\n", client="a: ${}\nb: ${NOT CLOSED\n")
     with pytest.raises(BadManifest) as error:

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from environment.services import SERVICES
-from tests.rehearsal.deployed import deploy
 from tests.rehearsal.fake import FakeCloud
-from tests.synthesis import Synthesis
 
 FLEET = "three-teams-four-groups"
 
@@ -23,24 +21,10 @@ def empty(tmp_path: Path) -> Iterator[FakeCloud]:
     fake.close()
 
 
-@pytest.fixture(scope="session")
-def deployed_once(synthesis: Synthesis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeCloud]:
-    fake = deploy(synthesis.folder("default"), tmp_path_factory.mktemp("deployed") / "world")
-    yield fake
-    fake.close()
-
-
 @pytest.fixture
 def deployed(deployed_once: FakeCloud, tmp_path: Path) -> Iterator[FakeCloud]:
     """The default environment, deployed: each test has its own copy."""
     fake = deployed_once.copy(tmp_path / "deployed")
-    yield fake
-    fake.close()
-
-
-@pytest.fixture(scope="session")
-def fleet_once(synthesis: Synthesis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeCloud]:
-    fake = deploy(synthesis.folder(FLEET), tmp_path_factory.mktemp("fleet") / "world")
     yield fake
     fake.close()
 

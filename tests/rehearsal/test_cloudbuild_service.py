@@ -19,6 +19,7 @@ from rehearsal.world import World
 from tests.rehearsal.test_world import world_in
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not on the PATH")
+starts_a_world = pytest.mark.slow
 
 PLACE = "projects/my-project/locations/us-east5"
 BUILDER = "registry.example/builder@sha256:" + "a" * 64
@@ -120,6 +121,7 @@ def running(tmp_path: Path) -> Iterator[Running]:
 
 
 @needs_git
+@starts_a_world
 def test_a_build_runs_the_file_of_its_commit_as_the_account_of_its_trigger(running: Running) -> None:
     build = running.run()
     assert build.status == "SUCCESS", running.why
@@ -130,6 +132,7 @@ def test_a_build_runs_the_file_of_its_commit_as_the_account_of_its_trigger(runni
 
 
 @needs_git
+@starts_a_world
 def test_a_step_can_call_the_programs_of_the_builder_image_and_no_others_of_this_machine(running: Running) -> None:
     names = "python terraform sh sed false make git curl"
     say = f"import shutil; print(*(name for name in {names.split()} if shutil.which(name)))\n"
@@ -140,6 +143,7 @@ def test_a_step_can_call_the_programs_of_the_builder_image_and_no_others_of_this
 
 
 @needs_git
+@starts_a_world
 def test_a_workspace_holds_what_git_would_have_and_is_new_for_every_build(running: Running) -> None:
     (running.checkout / "say.py").write_text("import os; print(sorted(os.listdir())); open('left', 'w')\n")
     for _ in range(2):
@@ -148,6 +152,7 @@ def test_a_workspace_holds_what_git_would_have_and_is_new_for_every_build(runnin
 
 
 @needs_git
+@starts_a_world
 def test_a_build_may_replace_its_files_and_fails_when_it_writes_into_one_that_others_share(running: Running) -> None:
     (running.checkout / "data").write_text("of the commit")
     replace = "from pathlib import Path; Path('new').write_text('x'); print(Path('data').read_text())\n"
@@ -161,6 +166,7 @@ def test_a_build_may_replace_its_files_and_fails_when_it_writes_into_one_that_ot
 
 
 @needs_git
+@starts_a_world
 def test_the_same_files_are_the_same_commit(running: Running) -> None:
     first = running.service.commit(running.checkout, changed={})
     assert running.service.commit(running.checkout, changed={}) == first
@@ -168,6 +174,7 @@ def test_the_same_files_are_the_same_commit(running: Running) -> None:
 
 
 @needs_git
+@starts_a_world
 def test_a_build_whose_account_may_not_write_its_log_does_not_start(running: Running) -> None:
     for item in running.world.cloud.find("google_storage_bucket_iam_member"):
         running.world.cloud.delete(item.kind, item.name)
@@ -177,6 +184,7 @@ def test_a_build_whose_account_may_not_write_its_log_does_not_start(running: Run
 
 
 @needs_git
+@starts_a_world
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
@@ -197,6 +205,7 @@ def test_a_file_that_is_no_good_fails_the_build(running: Running, name: str, tex
 
 
 @needs_git
+@starts_a_world
 def test_a_folder_that_is_no_checkout_is_reported(running: Running, tmp_path: Path) -> None:
     with pytest.raises(CannotStart, match="is no git checkout"):
         running.service.commit(tmp_path, changed={})

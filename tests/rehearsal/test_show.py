@@ -169,6 +169,7 @@ def test_of_every_case_what_exists_and_every_teams_verdict_fit_80_columns(
         assert flat(warning) in verdicts, "the end repeats what was said above"
 
 
+@pytest.mark.slow
 def test_no_two_teams_jobs_are_on_the_same_hosts(
     fleet: FakeCloud, synthesis: Synthesis, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,6 +16,8 @@ from tests.synthesis import Synthesis
 from tpuenv.rehearsals.parts import Parts
 from tpuenv.rehearsals.verification import try_buckets, verify
 
+pytestmark = pytest.mark.slow
+
 CASES = Path(__file__).parents[1] / "cases"
 GRANT = "google_storage_bucket_iam_member"
 Capture = pytest.CaptureFixture[str]
@@ -68,7 +70,7 @@ def test_a_grant_that_is_missing_and_one_too_many_are_problems(
     assert len(parts.problems) == 1
 
 
-@pytest.mark.parametrize("case", ["default", pytest.param("autopilot", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("case", ["default", "autopilot"])
 def test_each_team_gets_the_hosts_and_chips_of_a_slice(
     case: str, synthesis: Synthesis, tmp_path: Path, capsys: Capture
 ) -> None:

@@ -22,6 +22,8 @@ from tests.rehearsal.fake import CACHE, ROOT
 from vocabulary import resource_types
 from vocabulary.resource_types import DamagedFacts
 
+pytestmark = pytest.mark.slow  # most start a world, or several
+
 needs_terraform = pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on the PATH")
 
 PROJECT = Project(
@@ -148,7 +150,6 @@ time.sleep(300)
 """
 
 
-@pytest.mark.slow
 def test_what_a_killed_rehearsal_leaves_is_ended_and_the_next_starts_empty(tmp_path: Path) -> None:
     program = HALF_WAY.format(root=str(ROOT), folder=str(tmp_path / "w"))
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=ROOT) as running:
@@ -165,7 +166,6 @@ def test_what_a_killed_rehearsal_leaves_is_ended_and_the_next_starts_empty(tmp_p
         assert world.cloud.get("google_compute_network", "left/behind") is None
 
 
-@pytest.mark.slow
 def test_the_server_and_all_that_is_at_work_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     program = HALF_WAY.format(root=str(ROOT), folder=str(tmp_path / "w"))
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=ROOT) as running:
@@ -239,7 +239,6 @@ def starting(interrupts: signal.Handlers, *command: str, cwd: Path) -> subproces
         signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.slow
 @needs_terraform
 @pytest.mark.parametrize("parent", [signal.SIG_DFL, signal.SIG_IGN], ids=["hears", "ignores"])
 def test_an_interrupted_terraform_reads_as_stopped_after_an_earlier_success(

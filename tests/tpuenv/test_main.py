@@ -59,6 +59,7 @@ def test_wrong_settings_are_printed_all_at_once_one_a_line(
     assert [line.split(":")[0] for line in capsys.readouterr().err.splitlines()] == ["TPU_TYPE", "NUM_TPU_POOLS"]
 
 
+@pytest.mark.slow
 def test_an_interrupt_is_one_line_and_130(tmp_path: Path) -> None:
     key = tmp_path / "ada.json"
     key.write_text('{"type": "authorized_user", "client_id": "a", "client_secret": "b", "refresh_token": "c"}')

@@ -146,6 +146,7 @@ def alive(process: int) -> bool:
     return state != "Z"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_an_interrupt_ends_the_compilers_processes_and_leaves_nothing(
     tmp_path: Path, number: signal.Signals, code: int

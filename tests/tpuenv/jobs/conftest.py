@@ -24,7 +24,7 @@ from rehearsal.http_server import Request, Response
 from rehearsal.kubernetes.api import Api
 from rehearsal.kubernetes.pods import write_log
 from rehearsal.serve import answers
-from tests.rehearsal.deployed import api_of, deploy
+from tests.rehearsal.deployed import api_of
 from tests.rehearsal.fake import FakeCloud
 from tests.synthesis import HERE, Synthesis
 from tests.tpuenv.jobs.hello_program import make_nodes_real
@@ -98,20 +98,6 @@ class Ground:
     def end(self, job: str, condition: str = "Completed", *, namespace: str = "tpu-training", **more: Any) -> None:
         ended = {"type": condition, "status": "True", **more}
         self.patch("JobSet", job, {"status": {"conditions": [ended]}}, namespace=namespace)
-
-
-@pytest.fixture(scope="session")
-def deployed_once(synthesis: Synthesis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeCloud]:
-    fake = deploy(synthesis.folder("default"), tmp_path_factory.mktemp("jobs") / "world")
-    yield fake
-    fake.close()
-
-
-@pytest.fixture(scope="session")
-def fleet_once(synthesis: Synthesis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeCloud]:
-    fake = deploy(synthesis.folder("three-teams-four-groups"), tmp_path_factory.mktemp("fleet") / "world")
-    yield fake
-    fake.close()
 
 
 @contextlib.contextmanager

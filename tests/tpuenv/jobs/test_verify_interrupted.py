@@ -148,6 +148,7 @@ def test_a_cluster_that_does_not_answer_for_a_while_is_asked_again(built: Ground
     assert left == []
 
 
+@pytest.mark.slow
 def test_a_cluster_that_does_not_answer_any_more_fails_and_names_the_job(built: Ground, capsys: Capture) -> None:
     def busy(request: Request) -> Response | None:
         return json_response({}, status=503) if "/jobsets/verify-" in request.path else None

@@ -21,6 +21,7 @@ from tpuenv.verification import plan
 pytestmark = pytest.mark.usefixtures("at_once", "signal_handlers")
 
 
+@pytest.mark.slow
 def test_machines_that_google_does_not_have_are_waited_for_and_no_failure(three_teams: Ground, capsys: Capture) -> None:
     """Of a group whose slices are created for a job; where they exist always, it is one."""
 

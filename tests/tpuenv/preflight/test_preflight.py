@@ -46,6 +46,7 @@ def test_every_kind_of_environment_is_compared(google: FakeProject, case: str) -
     assert all(what.startswith(("reservation ", "TPU VMs ")) for what in others), others
 
 
+@pytest.mark.slow
 def test_an_interrupt_does_not_wait_for_google(google: FakeProject) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/compute/v1/"
