@@ -6,9 +6,9 @@ Kueue, of JobSet 0.12.0 and of KubeRay 1.7.0: `all_rules` has them in their orde
 Not checked: other jobs that wait in the same queue, fair sharing, how Kueue schedules by topology, LimitRanges, how
 pods pack onto CPU nodes, and whether what a pod mounts or pulls exists.
 
-Here: explain (the answer is put together), result (the answer), workload (a manifest and its fields as objects that
-rules read), rule (the form of a rule), cluster (the queue objects), correction and shortages (what to change),
-syntax.
+Here: explain (runs the rules in their order, and stops or goes on by what they answer), result (the answer), workload
+(a manifest and its fields as objects that rules read), rule (the form of a rule), cluster (the queue objects),
+correction and shortages (what to change), syntax.
 
 Imports vocabulary/ alone. Knows no Environment.
 """

@@ -1,4 +1,4 @@
 """Requests to Google: clients, credentials, endpoints, bucket objects, APIs, builds, triggers, images.
 
-Imports tpuenv.terminal and tpuenv.failure.
+Imports nothing but what every package may.
 """

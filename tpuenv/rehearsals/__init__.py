@@ -1,5 +1,7 @@
-"""What `tpuenv rehearse` and `tpuenv rehearse-pipeline` do in a world of rehearsal/: deploy with the real CDKTF CLI
-(cdktf), submit workloads, run builds, print the parts with their times.
+"""What `tpuenv rehearse` (whole_environment) and `tpuenv rehearse-pipeline` (pipeline, commit, build_log) do.
 
-Imports rehearsal/, tpuenv.review and tpuenv.verification.
+In a world of rehearsal/ (world) they deploy with the real CDKTF CLI (cdktf_in_world), submit workloads (submissions),
+verify every team (verification), run builds, and print the parts with their times (parts).
+
+Imports rehearsal/, manifests/, tpuenv.jobs, tpuenv.terraform and tpuenv.verification.
 """

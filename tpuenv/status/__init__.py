@@ -1,4 +1,4 @@
 """How the environment is now: slices, queues and jobs, read at one moment, as tables, as JSON, or again and again.
 
-Imports environment/, tpuenv.jobs, tpuenv.kubernetes, tpuenv.terminal and tpuenv.failure.
+Imports tpuenv.jobs and tpuenv.kubernetes.
 """

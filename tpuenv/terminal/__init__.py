@@ -1,4 +1,4 @@
 """What a person at a terminal sees and answers: colours, tables, progress, questions.
 
-Imports tpuenv.failure.
+Imports nothing but what every package may.
 """

@@ -1,6 +1,5 @@
 """Whether a deployed environment works: hello-tpu is run for each team on each pool group, and what it measures is
 compared, in rows.
 
-Imports admission/, environment/, manifests/, tpuenv.jobs, tpuenv.kubernetes, tpuenv.cost, tpuenv.terminal and
-tpuenv.failure.
+Imports admission/, manifests/, tpuenv.jobs, tpuenv.kubernetes and tpuenv.cost.
 """
