@@ -14,13 +14,15 @@ from rehearsal import started_processes
 from rehearsal.work_folder import CannotStart
 
 # cdktf 0.21 ends before it has printed everything that Terraform said, the error above all; so it is written down as
-# well. An interrupt comes to all of these processes: Terraform stops, and then the others report how it ended.
+# well. An interrupt comes to all of these processes: Terraform stops, and then the others report how it ended. One that
+# comes after that must not end them.
 _LOGGING = """#!/bin/sh
 case "$1" in apply|destroy) ;; *) exec {program} "$@" ;; esac
 log={logs}/$(basename "$PWD")
 rm -f "$log.code" "$log.code.part"
 trap : INT
 {{ trap : INT; {program} "$@"; printf %s $? > "$log.code.part"; }} 2>&1 | tee -i "$log"
+trap '' INT
 mv "$log.code.part" "$log.code"
 exit "$(cat "$log.code")"
 """
