@@ -72,7 +72,7 @@ def pytest_collection() -> Iterator[object]:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """More than there are cores: a test that waits leaves its core idle. Slow ones wait for programs that do not."""
+    """More than there are cores: a test that waits leaves its core idle, but slow ones wait for programs at work."""
     return (os.cpu_count() or 1) + (2 if config.option.dist == "worksteal" else 1)
 
 

@@ -14,8 +14,6 @@ from environment.project import ROOT
 CONFTEST = """
 import sys
 from pathlib import Path
-
-import pytest
 from tests.workloads import conftest
 
 def pytest_configure(config):
