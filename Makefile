@@ -66,7 +66,7 @@ test-dashboards: setup  ## The queries of dashboards and alerts against the real
 	@$(python) -m tests.dashboards
 	@$(python) -m tests.generate.dashboard_pictures
 
-layout: setup  ## Where what is: a line for each package and file
+layout: setup  ## Where what is: a line for each package and Python file
 	@$(python) -m tests.generate.layout
 
 snapshots: setup  ## Accept what the stacks synthesize now, and write the tables of the docs; read the diff before committing
