@@ -1,7 +1,7 @@
 # Every target first installs what it needs into .venv, once (install/). `make` alone lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-workloads rehearse rehearse-pipeline test test-slow test-killed run-workloads run-workloads-pytorch lint types bench test-providers test-cluster test-dashboards layout snapshots clean
+.PHONY: help setup setup-workloads rehearse rehearse-pipeline test test-slow test-killed run-workloads run-workloads-pytorch lint types bench test-providers test-cluster test-dashboards outdated layout snapshots clean
 # One thing at a time: the targets share one environment, and two cores.
 .NOTPARALLEL:
 # pytest rewrites the assertions of every test file, in every process, where it may not keep what it wrote.
@@ -65,6 +65,9 @@ test-cluster: setup  ## What needs an API server, against the empty cluster that
 test-dashboards: setup  ## The queries of dashboards and alerts against the real Prometheus, which Go builds once (3 minutes)
 	@$(python) -m tests.dashboards
 	@$(python) -m tests.generate.dashboard_pictures
+
+outdated: setup  ## What has a newer version than the one that is pinned, of all that can be asked from here
+	@$(python) -m tests.outdated
 
 layout: setup  ## Where what is: a line for each package and Python file
 	@$(python) -m tests.generate.layout

@@ -3,11 +3,12 @@
 The rules are those of Kueue 0.19.2 (pkg/scheduler/flavorassigner, pkg/cache/scheduler, the classical preemption, and
 partial admission), what GKE asks of pods on TPU hosts, and before them those of the API server, of the webhooks of
 Kueue, of JobSet 0.12.0 and of KubeRay 1.7.0: `all_rules` has them in their order, docs/admission-rules.md lists them.
-Not checked: other jobs that wait in the same queue, fair sharing, how Kueue schedules by topology, LimitRanges, how
+Not checked: other jobs that wait in the same queue, fair sharing, how Kueue schedules by topology, how
 pods pack onto CPU nodes, and whether what a pod mounts or pulls exists.
 
 Here: explain (runs the rules in their order, and stops or goes on by what they answer), result (the answer), workload
-(a manifest and its fields as objects that rules read), rule (the form of a rule), cluster (the queue objects),
+(a manifest and its fields as objects that rules read), rule (the form of a rule), boundary (what the namespace of a
+team does not take), cluster (the queue objects),
 correction and shortages (what to change), syntax.
 
 Imports vocabulary/ alone. Knows no Environment.

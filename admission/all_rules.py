@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from admission import boundary
 from admission.api_server import containers, jobs, metadata, pods
 from admission.gke import autopilot as gke_autopilot
 from admission.jobset import webhook
@@ -29,13 +30,14 @@ RULES: tuple[Rule, ...] = tuple(
         pods.BOOK,
         containers.BOOK,
         gke_autopilot.BOOK,
+        boundary.BOOK,
     )
     for rule in book.rules
 )
 
 
-def refusals(workload: Workload, *, autopilot: bool) -> Iterator[Reason]:
+def refusals(workload: Workload, *, autopilot: bool, within: boundary.Boundary) -> Iterator[Reason]:
     """Every reason for which the workload would not be created, or never start; with `autopilot` on such a cluster."""
     for rule in RULES:
         if autopilot or rule not in gke_autopilot.BOOK.rules:
-            yield from rule.reasons(workload)
+            yield from boundary.within(within, rule).reasons(workload)

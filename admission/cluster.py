@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from admission.boundary import Boundary, boundary_of
 from admission.result import FlavorResource
 from admission.workload import Field
 from vocabulary.keys import (
@@ -133,6 +134,8 @@ class Cluster:
     cluster_queues: dict[str, ClusterQueue] = field(default_factory=dict)
     local_queues: dict[tuple[str, str], LocalQueue] = field(default_factory=dict)  # by namespace and name
     namespaces: dict[str, dict[str, str]] = field(default_factory=dict)  # labels by name; empty if none were given
+    boundaries: dict[str, Boundary] = field(default_factory=dict)  # by namespace
+    default_requests: dict[str, dict[str, str]] = field(default_factory=dict)  # of a container, by namespace
     service_accounts: dict[str, set[str]] = field(default_factory=dict)  # by namespace; those that were given
     priorities: dict[str, int] = field(default_factory=dict)
     pod_priorities: dict[str, int] = field(default_factory=dict)
@@ -213,6 +216,12 @@ def read_cluster(objects: Iterable[Mapping[str, Any]]) -> Cluster:
             )
         elif kind == "Namespace":
             cluster.namespaces[name] = whole.get("metadata", "labels").texts()
+            cluster.boundaries[name] = boundary_of(item)
+        elif kind == "LimitRange":
+            defaults = cluster.default_requests.setdefault(whole.get("metadata", "namespace").text(), {})
+            for limit in spec.get("limits").items():
+                if limit.get("type").text() == "Container":
+                    defaults.update(limit.get("defaultRequest").texts())
         elif kind == "ServiceAccount":
             namespace = whole.get("metadata", "namespace").text()
             cluster.service_accounts.setdefault(namespace, set()).add(name)

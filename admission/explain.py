@@ -7,12 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from admission.all_rules import refusals
-from admission.api_server.references import account_reasons, pod_priority, priority_class_reasons
+from admission.api_server.references import account_reasons, pod_priority
+from admission.boundary import Boundary
 from admission.cluster import Amounts, Cluster, ClusterQueue, read_cluster
 from admission.correction import corrected
 from admission.gke import slices
 from admission.gke.cpu_pool import cpu_pool_notes
 from admission.gke.node_labels import label_notes, label_reasons
+from admission.kuberay import clusters as ray_clusters
 from admission.kueue.features import fewest_pods, foreign_groups, way_reasons
 from admission.kueue.flavors import GroupOutcome, alternatives, usage_of
 from admission.kueue.placement import Placed, Placement, place, place_some
@@ -29,14 +31,16 @@ def explain(objects: Iterable[Mapping[str, Any]], manifest: object, *, namespace
     """Whether, where and why a workload would be admitted.
 
     `objects`: the cluster's ResourceFlavors, ClusterQueues, LocalQueues and WorkloadPriorityClasses; Namespaces, where
-    it matters which exist or how they are labelled, and ServiceAccounts, where it matters which exist; Nodes, one of
-    each kind, where their labels matter; and the Workloads that are admitted, for what is in use.
+    it matters which exist, how they are labelled or what they allow, with their LimitRanges; ServiceAccounts, where it
+    matters which exist; Nodes, one of each kind, where their labels matter; and the Workloads that are admitted, for
+    what is in use.
     `namespace` is for a manifest that names none. Raises NotAWorkload for one that cannot be read as a Job, JobSet,
     RayJob or RayCluster.
     """
-    workload, wrong = read(manifest, namespace=namespace)
     cluster = read_cluster(objects)
-    wrong += refusals(workload, autopilot=cluster.autopilot)
+    workload, wrong = read(manifest, namespace=namespace, default_requests=cluster.default_requests)
+    within = cluster.boundaries.get(workload.namespace, Boundary())
+    wrong += refusals(workload, autopilot=cluster.autopilot, within=within)
     if not workload.pod_sets:
         note = "runs on a RayCluster that exists, with that one's quota; Kueue does not queue it"
         notes = () if wrong else (note,)
@@ -45,7 +49,6 @@ def explain(objects: Iterable[Mapping[str, Any]], manifest: object, *, namespace
     priority, unknown = _priority(cluster, workload)
     wrong += [
         *account_reasons(cluster, workload),
-        *priority_class_reasons(cluster, workload),
         *unknown,
         *way_reasons(cluster, workload),
     ]
@@ -104,7 +107,7 @@ def _placed(
         notes += _pod_set_notes(cluster, queue, item)
     reasons += _once_corrected(cluster, queue, placement, priority, reasons)
     plans = [_plan(cluster, item) for item in placement.placed]
-    notes += cpu_pool_notes(cluster, workload, plans)
+    notes += [*cpu_pool_notes(cluster, workload, plans), *ray_clusters.notes(workload)]
     stopped = [item.name for item in placement.stopped]
     if _worst(reasons).badness <= Verdict.WAITS.badness:
         reasons += _preemption_reasons(stopped=stopped, contested=placement.contested)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -96,6 +96,20 @@ class Field:
 def containers_of(pod: Field) -> list[Field]:
     """Of the spec of a pod: its containers, then its init containers."""
     return [*pod.get("containers").items(), *pod.get("initContainers").items()]
+
+
+def templates_of(manifest: Field) -> Iterator[Field]:
+    """The templates of pods in a Job, JobSet, RayCluster or RayJob; where one is missing, an empty one."""
+    kind, spec = manifest.get("kind").text(), manifest.get("spec")
+    if kind == "Job":
+        yield spec.get("template")
+    elif kind == "JobSet":
+        yield from (job.get("template", "spec", "template") for job in spec.get("replicatedJobs").items())
+    elif kind in ("RayCluster", "RayJob"):
+        ray = spec if kind == "RayCluster" else spec.get("rayClusterSpec")
+        groups = [ray.get("headGroupSpec"), *ray.get("workerGroupSpecs").items()]
+        yield from (group.get("template") for group in groups)
+        yield spec.get("submitterPodTemplate")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
+from environment.cpu_machine_types import SYSTEM_NODES
 from environment.fleet.model import Fleet
 from environment.problems import Problem
 from environment.settings.model import Settings
@@ -128,8 +129,10 @@ def _free_range(prefix_length: int, taken: list[IPv4Network]) -> IPv4Network | N
 
 
 def _cpu_nodes(settings: Settings) -> int:
-    """One more than the pool may have: an upgrade adds a node first, and at creation GKE's default pool is there."""
-    return settings.cpu_max_nodes + 1
+    """Of the CPU and the system pool, and one more of each: an upgrade adds a node first, and at creation GKE's default
+    pool is there. Autopilot makes nodes for Kueue and JobSet as for all pods.
+    """
+    return settings.cpu_max_nodes + 1 + (0 if settings.autopilot else SYSTEM_NODES + 1)
 
 
 def _tpu_nodes(fleet: Fleet) -> int:

@@ -1,4 +1,4 @@
-"""The machine types of the CPU pool: vCPU, memory and boot disk, by rule.
+"""The machine types of the CPU nodes: vCPU, memory and boot disk, by rule.
 
 Facts: Google's pages on the general-purpose and the compute-optimised machine families. What breaks a family's rule
 (shared-core types, n2-highmem-128, c3d-highcpu from 30 vCPU on, types with local SSD) is left out, and so is what has
@@ -18,7 +18,7 @@ class UnknownCpuMachineType(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class CpuMachineType:
-    """What one node of the CPU pool has. `memory_gb` is rounded down."""
+    """What one node has. `memory_gb` is rounded down."""
 
     name: str
     vcpu: int
@@ -80,6 +80,9 @@ _SERIES = {
 
 SERIES = tuple(_SERIES)
 
+# Of the system pool: while one is upgraded, Kueue and JobSet run on the other.
+SYSTEM_NODES = 2
+
 
 def cpu_machine_type(name: str) -> CpuMachineType:
     """What a machine type has: `n2-standard-8` has 8 vCPU and 32 GB. Raises UnknownCpuMachineType."""
@@ -101,3 +104,11 @@ def cpu_machine_type(name: str) -> CpuMachineType:
         memory_gb=int(vcpu * Fraction(series.memory_gb_per_vcpu[kind])),
         boot_disk=series.boot_disk,
     )
+
+
+def system_machine_type(cpu_pools: str) -> CpuMachineType:
+    """The machine type of the system pool: the smallest standard one of the series of the CPU pool's, so that what
+    serves one, a zone, a quota, a boot disk, serves the other. Kueue and JobSet together request 1 vCPU and 1.2 GiB.
+    """
+    series = cpu_machine_type(cpu_pools).series
+    return cpu_machine_type(f"{series}-standard-{min(_SERIES[series].vcpus)}")

@@ -37,14 +37,15 @@ def _uses(settings: Settings, fleet: Fleet) -> list[_Use]:
         _Use(kind="service account", name=names.node_account, longest=30, parts=prefix),
         _Use(kind="cluster", name=names.cluster, longest=40, parts=prefix),
         _Use(kind="firewall rule", name=names.webhook_firewall, longest=63, parts=prefix),
-        _Use(kind="image registry", name=names.registry, longest=63, parts=prefix),
+        _Use(kind="service account", name=names.build_account, longest=30, parts=prefix),
+        _Use(kind="image registry", name=names.builder_registry, longest=63, parts=prefix),
+        _Use(kind="bucket", name=names.build_bucket, longest=63, parts=prefix | project),
         _Use(kind="bucket", name=names.state_bucket, longest=63, parts=state_bucket),
     ]
     if settings.build_repository:
-        for account in (names.plan_account, names.deploy_account, names.scheduler_account):
+        for account in (names.test_account, names.plan_account, names.deploy_account, names.scheduler_account):
             uses.append(_Use(kind="service account", name=account, longest=30, parts=prefix))
-        for bucket in (names.records_bucket, names.logs_bucket):
-            uses.append(_Use(kind="bucket", name=bucket, longest=63, parts=prefix | project))
+        uses.append(_Use(kind="bucket", name=names.records_bucket, longest=63, parts=prefix | project))
     for team in fleet.teams:
         part = {fleet.key("teams", team.name): team.name}
         uses.append(_Use(kind="bucket", name=names.bucket(team.name), longest=63, parts=part | prefix | project))
@@ -74,13 +75,15 @@ def name_problems(settings: Settings, fleet: Fleet) -> list[Problem]:
 
 def _taken_buckets(settings: Settings, names: Names, team: Team, key: str) -> list[Problem]:
     """A team whose bucket would be one that the environment needs for itself."""
-    taken = [(names.state_bucket, "the Terraform state", "TF_STATE_BUCKET")]
+    taken = [
+        (names.state_bucket, "the Terraform state", "TF_STATE_BUCKET"),
+        (names.build_bucket, "the source of image builds", "RESOURCE_PREFIX"),
+    ]
     if settings.build_repository:
         taken.append((names.records_bucket, "the pipeline's reviewed plans", "BUILD_REPOSITORY"))
-        taken.append((names.logs_bucket, "the pipeline's logs", "BUILD_REPOSITORY"))
     return [
         Problem(
-            keys=(key, other, "RESOURCE_PREFIX", "PROJECT_ID"),
+            keys=tuple(dict.fromkeys((key, other, "RESOURCE_PREFIX", "PROJECT_ID"))),
             message=f"the bucket of team '{team.name}' would be '{bucket}', which holds {what}; change "
             f"{_without_place(key)}" + (f" or {other}" if other == "TF_STATE_BUCKET" else ""),
         )

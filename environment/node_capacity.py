@@ -21,7 +21,7 @@ _EVICTION_GIB = Fraction(100, 1024)
 _KERNEL = Fraction("0.03")
 
 # An allowance of ours, not a figure of Google: the DaemonSets of a node (network, logging, metrics, metadata server,
-# storage drivers), and the pods that a cluster has once (DNS, metrics, Kueue, JobSet, KubeRay), in the CPU pool.
+# storage drivers), and the pods that a cluster has once (DNS, metrics, KubeRay), in the CPU pool.
 _NODE_AGENTS_CPU, _NODE_AGENTS_GIB = Fraction("0.5"), Fraction(1)
 CLUSTER_PODS_CPU, CLUSTER_PODS_GIB = 2, 4
 

@@ -21,7 +21,7 @@ SERVICES: Mapping[str, str] = MappingProxyType(
         "aiplatform.googleapis.com": "Vertex AI TensorBoard",
         "logging.googleapis.com": "logs of nodes, pods and the control plane",
         "monitoring.googleapis.com": "metrics of nodes, and managed Prometheus",
-        "cloudbuild.googleapis.com": "the pipeline, and building its image",
+        "cloudbuild.googleapis.com": "builds of images, and the pipeline",
         # https://cloud.google.com/build/docs/automating-builds/github/connect-repo-github#before_you_begin
         "secretmanager.googleapis.com": "the token of the pipeline's connection to the repository",
         "cloudscheduler.googleapis.com": "the pipeline's nightly drift check",
@@ -37,6 +37,11 @@ PREFLIGHT_SERVICES: Mapping[str, str] = MappingProxyType(
     }
 )
 """As SERVICES; `tpuenv bootstrap` enables them too, and no stack needs them."""
+
+EGRESS_SERVICES: Mapping[str, str] = MappingProxyType(
+    {"dns.googleapis.com": "the names of Google's APIs, by EGRESS=google"}
+)
+"""As SERVICES; only the foundation of such an environment enables it."""
 
 TPU_VM_SERVICES: Mapping[str, str] = MappingProxyType(
     {

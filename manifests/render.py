@@ -8,18 +8,24 @@ import re
 import secrets
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import yaml
+
+from admission import NotAWorkload
+from admission.boundary import Boundary, boundary_of, refusals_of
 from environment import Environment, PoolGroup, Team
 from environment.fleet.node_selector import node_selector
 from environment.fleet.values import meant
+from environment.kubernetes.team_objects import namespace
 from manifests import mesh
 from manifests.images import DOCKERFILE, BadDockerfile, reference
 from manifests.recipe import shown
 from manifests.recipes import KUSTOMIZATION, NAME_REFERENCES, BadManifest, Recipe, all_recipes
 from vocabulary import yaml_text
-from vocabulary.keys import CPU_GROUP, JOBSET_LABEL, LOCAL_QUEUE, POOL_GROUP_LABEL, TEAM_ACCOUNT
+from vocabulary.keys import CPU_GROUP, JOBSET_LABEL, LOCAL_QUEUE, POOL_GROUP_LABEL
 from vocabulary.printable import counted, limited, quoted, shortened
 
 __all__ = ["LONGEST_NAME", "BadManifest", "Run", "arguments", "parameters", "render", "rendered", "unique_name"]
@@ -34,6 +40,8 @@ LONGEST_NAME = 40
 _ARGUMENTS = "ARGUMENTS"
 _SHELL_ARGUMENTS = "SHELL_ARGUMENTS"
 _IMAGE = "IMAGE"
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # where PyYAML was built without libyaml: five times as slow
 
 PRESET = "preset"  # the key that chooses one
 
@@ -77,7 +85,7 @@ def unique_name(recipe: Recipe) -> str:
 
 def rendered(run: Run) -> dict[str, str]:
     """The text of every manifest of the run, by file name. Raises BadManifest with every mistake."""
-    texts, mistakes = _texts(run, check=True)
+    texts, mistakes = _texts(run, within=boundary_of(namespace(run.environment, run.team)))
     if mistakes:
         raise BadManifest(limited(mistakes))
     return texts
@@ -104,16 +112,21 @@ def render(environment: Environment, recipes: Iterable[Recipe] | None = None) ->
     """A Kustomize base of every recipe for every team and pool group that the team may use and that suits the recipe.
 
     Each file is by its path, {team}/{group}/{recipe}/{file}. A recipe of the CPU pool is below {team}/cpu. Recipes with
-    keys that must be set are left out. Raises BadManifest with every mistake of all of them.
+    keys that must be set are left out. A recipe whose image the teams may not use hinders nobody before it is run.
+    Raises BadManifest with every mistake of all of them.
     """
     texts: dict[str, str] = {}
     mistakes: dict[str, None] = {}  # a dict keeps their order; most are the same for every team and group
     bases = [recipe for recipe in (all_recipes() if recipes is None else recipes) if not recipe.required]
     for recipe in bases:
-        for number, run in enumerate(_runs(recipe, environment)):
+        runs = list(_runs(recipe, environment))
+        # Values change nothing in the form of a manifest, so one run of the recipe is checked for all: one that has no
+        # access to hosts, if there is one.
+        checked = min(runs, key=lambda run: run.team.host_access, default=None)
+        for run in runs:
             folder = Path(run.team.name, run.group.name if run.group else CPU_GROUP, recipe.name)
-            # Values change nothing in the form of a manifest, so one run of the recipe is checked for all.
-            files, wrong = _texts(run, check=number == 0, where=f"recipe {recipe.name}: ")
+            within = Boundary(host_access=run.team.host_access) if run is checked else None
+            files, wrong = _texts(run, within=within, where=f"recipe {recipe.name}: ")
             mistakes |= dict.fromkeys(wrong)
             texts |= {str(folder / file): text for file, text in files.items()}
             texts |= {str(folder / file): text for file, text in _for_kustomize(recipe).items()}
@@ -122,10 +135,10 @@ def render(environment: Environment, recipes: Iterable[Recipe] | None = None) ->
     return texts
 
 
-def _texts(run: Run, *, check: bool, where: str = "") -> tuple[dict[str, str], list[str]]:
+def _texts(run: Run, *, within: Boundary | None, where: str = "") -> tuple[dict[str, str], list[str]]:
     """The text of every manifest of the run, by file name; and every mistake. Those of the run's values begin `where`.
 
-    With `check`, a manifest that is not YAML is a mistake.
+    A manifest that is not YAML, or that a namespace with the boundary `within` refuses, is a mistake.
     """
     values = _Values(run)
     manifests = run.recipe.manifests.items()
@@ -136,8 +149,8 @@ def _texts(run: Run, *, check: bool, where: str = "") -> tuple[dict[str, str], l
             for file, text in manifests
             for line in _unknown(text, values.names, run.recipe)
         )
-    if check and not mistakes:
-        mistakes += _not_yaml(run.recipe, values.names)
+    if within and not mistakes:
+        mistakes += list(_not_yaml(run.recipe, values.names)) or list(_refused(run, values.names, within))
     return {file: _filled(text, values.names) for file, text in manifests}, list(dict.fromkeys(mistakes))
 
 
@@ -149,6 +162,16 @@ def _not_yaml(recipe: Recipe, names: Mapping[str, str]) -> Iterator[str]:
             yaml_text.check(_filled(text, {**names, _ARGUMENTS: "[]"}))
         except yaml_text.NotYaml as error:
             yield f"{shown(recipe.folder, file)}:{error.line}: {error}"
+
+
+def _refused(run: Run, names: Mapping[str, str], within: Boundary) -> Iterator[str]:
+    """A message for each thing in a manifest that no team's namespace takes. What cannot be read says so elsewhere."""
+    for file, text in run.recipe.manifests.items():
+        with suppress(yaml.YAMLError, NotAWorkload):
+            for document in yaml.load_all(_filled(text, names), _LOADER):
+                if isinstance(document, dict):
+                    refusals = refusals_of(document, within)
+                    yield from (f"{shown(run.recipe.folder, file)}: {refusal}" for refusal in refusals)
 
 
 def _runs(recipe: Recipe, environment: Environment) -> Iterator[Run]:
@@ -293,7 +316,7 @@ def _derived(run: Run) -> dict[str, str]:
         "NAMESPACE": run.team.name,
         "QUEUE": LOCAL_QUEUE,
         "PRIORITY": run.team.priority or DEFAULT_PRIORITY,
-        "SERVICE_ACCOUNT": TEAM_ACCOUNT,
+        "SERVICE_ACCOUNT": environment.names.team_account,
         "BUCKET": environment.names.bucket(run.team.name),
         **_node_selectors(run),
         "POOL_GROUP": run.group.name if run.group else CPU_GROUP,

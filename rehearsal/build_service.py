@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import shutil
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from urllib.parse import quote
 
 from rehearsal.cloudbuild import builds, steps, triggers, workspace
 from rehearsal.cloudbuild.builds import Build
-from rehearsal.cloudbuild.config import Config, NotABuild, read
+from rehearsal.cloudbuild.config import LOGGED, Config, NotABuild, read
 from rehearsal.cloudbuild.images import Images, NoSuchImage
 from rehearsal.cloudbuild.steps import Done
 from rehearsal.cloudbuild.triggers import Trigger
-from rehearsal.google.permissions import token_of
+from rehearsal.google.permissions import denied
 from rehearsal.world import World
 
 _WRITTEN_INTO = (
@@ -55,7 +52,7 @@ class Ran:
 
 @dataclass(kw_only=True)
 class CloudBuild:
-    """Use it within its world. `log_line` gets every line of every log as it comes."""
+    """Use it within its world, whose folder `logs` has the logs. `log_line` gets every line of a log as it comes."""
 
     world: World
     images: Images
@@ -86,8 +83,12 @@ class CloudBuild:
         return id_
 
     def pull_request(self, commit: str, *, branch: str, base: str) -> list[Build]:
-        """Somebody asks for `commit`, on a branch of its own, to be merged into `base`."""
+        """A collaborator asks for `commit`, on a branch of its own, to be merged into `base`."""
         return self._event("pull_request", base, commit, branch)
+
+    def comment(self, commit: str, *, branch: str, base: str) -> list[Build]:
+        """A collaborator comments /gcbrun on that pull request."""
+        return self._event("comment", base, commit, branch)
 
     def push(self, commit: str, *, branch: str) -> list[Build]:
         """Somebody pushes, or merges, to a branch."""
@@ -116,19 +117,21 @@ class CloudBuild:
         folder = self.world.folder / "builds" / build.id_
         try:
             config = self._config(build, trigger, folder)
-            self._keep_log(config, build, trigger)
+            self._check_log(trigger)
             outcome = steps.run(
                 config, self._machine(trigger, folder), log_line=self._line, cancelled=cancelled or threading.Event()
             )
-            self._keep_log(config, build, trigger)
             status, done, why = outcome.status, outcome.steps, outcome.why
             if workspace.id_of(self._repository / build.commit) != build.commit:
                 status, why = steps.FAILURE, _WRITTEN_INTO
         except (NotABuild, NoSuchImage, _NoLog) as error:
             status, done, why = steps.FAILURE, (), str(error)
         shutil.rmtree(folder, ignore_errors=True)
-        ended = builds.moved(self.world.cloud, build, status)
-        return Ran(build=ended, steps=done, why=why, log="".join(f"{line}\n" for line in self._lines))
+        log = "".join(f"{line}\n" for line in self._lines)
+        kept = self.world.folder / "logs" / f"{build.id_}.txt"
+        kept.parent.mkdir(exist_ok=True)
+        kept.write_text(log, encoding="utf-8")
+        return Ran(build=builds.moved(self.world.cloud, build, status), steps=done, why=why, log=log)
 
     def _event(self, event: str, base: str, commit: str, branch: str) -> list[Build]:
         started = triggers.started_by(self.world.cloud, event, base)
@@ -147,9 +150,9 @@ class CloudBuild:
         config = read(file)
         given = {**trigger.substitutions, **build.substitutions}
         config = config.filled(given, builds.built_in(self.world.cloud, build, trigger))
-        if not config.logs_bucket.startswith("gs://"):
+        if config.logging != LOGGED:
             raise NotABuild(
-                [f"{config.file}: logsBucket: a build with a service account of its own needs a gs:// bucket for logs"]
+                [f"{config.file}: options.logging: a build with a service account of its own needs {LOGGED}"]
             )
         return config
 
@@ -173,21 +176,13 @@ class CloudBuild:
         self._lines.append(line)
         self.log_line(line)
 
-    def _keep_log(self, config: Config, build: Build, trigger: Trigger) -> None:
-        """In the bucket of the logs, written by the build's account: before the steps, so that it is known to work."""
-        bucket, _, prefix = config.logs_bucket.removeprefix("gs://").partition("/")
-        name = "/".join(part for part in (prefix.strip("/"), f"log-{build.id_}.txt") if part)
-        request = urllib.request.Request(
-            f"{self.world.address}/upload/storage/v1/b/{quote(bucket)}/o?uploadType=media&name={quote(name, safe='')}",
-            data="".join(f"{line}\n" for line in self._lines).encode(),
-            headers={"Authorization": f"Bearer {token_of(trigger.account)}", "Content-Type": "text/plain"},
-        )
-        try:
-            urllib.request.urlopen(request, timeout=30).close()
-        except urllib.error.HTTPError as error:
-            text = error.read().decode(errors="replace")
-            raise _NoLog(f"{trigger.account} cannot write the log to {config.logs_bucket}: {text}") from error
+    def _check_log(self, trigger: Trigger) -> None:
+        """Stricter than Cloud Build, which runs a build whose account may not write its log, and nobody can read it."""
+        project = trigger.path.split("/")[1]
+        resource = f"projects/{project}"
+        if why := denied(self.world.cloud, trigger.account, "logging.logEntries.create", resource, project=project):
+            raise _NoLog(f"{trigger.account} cannot write the log: {why}")
 
 
 class _NoLog(Exception):
-    """The build's account may not write its log, or its bucket is not there."""
+    """The build's account may not write its log."""

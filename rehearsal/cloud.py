@@ -111,6 +111,13 @@ class Cloud:
                 self._connection.execute("DELETE FROM objects WHERE kind = ? AND name = ?", (kind, name)).rowcount > 0
             )
 
+    def contents(self) -> Iterator[tuple[str, bytes]]:
+        """Every object of every bucket and its older versions, by name; and every other object, as JSON."""
+        for bucket, name, content in self._rows("SELECT bucket, name, content FROM blobs", ()):
+            yield f"gs://{bucket}/{name}", bytes(content)
+        for kind, name, attributes in self._rows("SELECT kind, name, attributes FROM objects", ()):
+            yield f"{kind} {name}", attributes.encode()
+
     def find(self, kind: str | None = None, *, prefix: str | tuple[str, ...] = "") -> list[Object]:
         """What exists, in order of creation: all, or of one kind, or with names under a prefix, or one of several."""
         prefixes = (prefix,) if isinstance(prefix, str) else prefix

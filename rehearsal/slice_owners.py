@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from rehearsal.cloud import Attributes
-from vocabulary.keys import TPU
+from vocabulary.keys import TEAM_LABEL, TPU
 from vocabulary.quantity import parse, readable
 
 _READ = {"get", "list", "watch"}
@@ -30,8 +30,9 @@ def _of(type_: str, resources: Resources) -> list[Attributes]:
 
 
 def _teams(resources: Resources) -> list[str]:
-    """Each has a namespace of its name, and nothing else has one."""
-    return [str(namespace["metadata"][0]["name"]) for namespace in _of("kubernetes_namespace_v1", resources)]
+    """Each has a namespace of its name, with the label of a team."""
+    namespaces = [item["metadata"][0] for item in _of("kubernetes_namespace_v1", resources)]
+    return [str(metadata["name"]) for metadata in namespaces if TEAM_LABEL in (metadata.get("labels") or {})]
 
 
 def _together(lines_of: Mapping[str, str]) -> dict[str, str]:

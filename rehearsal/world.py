@@ -45,7 +45,7 @@ _PASSED = (
     "JSII_RUNTIME_PACKAGE_CACHE_ROOT",
 )
 
-_ENVIRONMENT = "environment"
+ENVIRONMENT = "environment"
 
 # Left behind by a rehearsal that was killed, it says so: Terraform would call a server that is gone for ten minutes.
 _IF_IT_RUNS = """\
@@ -148,7 +148,7 @@ class World:
         started_processes.end(self.processes)
         if self._server is not None:
             self._server.communicate()
-            (self.folder / _ENVIRONMENT).unlink(missing_ok=True)
+            (self.folder / ENVIRONMENT).unlink(missing_ok=True)
         if self._held is not None:
             self._held.close()
         if self._cloud is not None:
@@ -214,7 +214,7 @@ class World:
     def write_environment(self) -> Path:
         """A file to source in a shell whose tools are to meet this world; they work as long as it does."""
         assert self._server is not None
-        path = self.folder / _ENVIRONMENT
+        path = self.folder / ENVIRONMENT
         # The options --output and --skip-provider-lock of cdktf; of this cloud's providers there is nothing to lock.
         environment = self.environment(CDKTF_OUTPUT=str(self.output), CDKTF_SKIP_PROVIDER_LOCK="true")
         exports = "".join(f"export {name}={quote(value)}\n" for name, value in environment.items())

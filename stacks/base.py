@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from cdktf import GcsBackend, TerraformOutput, TerraformResource, TerraformResourceLifecycle, TerraformStack
-from cdktf_cdktf_provider_google.data_google_client_config import DataGoogleClientConfig
 from cdktf_cdktf_provider_google.data_google_container_cluster import DataGoogleContainerCluster
 from cdktf_cdktf_provider_google.provider import GoogleProvider
 from cdktf_cdktf_provider_helm.provider import HelmProvider, HelmProviderKubernetes, HelmProviderKubernetesExec
@@ -14,12 +13,11 @@ from constructs import Construct
 
 from environment import Environment
 
-# With the credentials that Google's provider takes, too. It knows no other version of this API.
-# https://github.com/kubernetes/cloud-provider-gcp/tree/master/cmd/gke-gcloud-auth-plugin
-_AUTH_PLUGIN: dict[str, Any] = {
-    "api_version": "client.authentication.k8s.io/v1beta1",
-    "command": "gke-gcloud-auth-plugin",
-    "args": ["--use_application_default_credentials"],
+# A token is asked for when it is needed and kept nowhere: what a data source reads is written into states and plans.
+_TOKENS: dict[str, Any] = {
+    "api_version": "client.authentication.k8s.io/v1",
+    "command": "tpuenv",
+    "args": ["token"],
 }
 
 
@@ -63,7 +61,8 @@ class EnvironmentStack(TerraformStack):
 class ClusterUser(EnvironmentStack):
     """A stack that reads the cluster by name and calls it at its DNS endpoint.
 
-    That endpoint has a public certificate and IAM decides who may use it, so no cluster certificate is passed.
+    That endpoint has a public certificate and IAM decides who may use it, so no cluster certificate is passed. Helm
+    keeps its releases in ConfigMaps, which the plan account of a pipeline may read, and not in Secrets.
     """
 
     def __init__(self, scope: Construct, id_: str, *, environment: Environment) -> None:
@@ -73,14 +72,10 @@ class ClusterUser(EnvironmentStack):
         )
         endpoint = cluster.control_plane_endpoints_config.get(0).dns_endpoint_config.get(0).endpoint
         host = f"https://{endpoint}"
-        if environment.settings.gke_auth_plugin:
-            KubernetesProvider(self, "kubernetes", host=host, exec=[KubernetesProviderExec(**_AUTH_PLUGIN)])
-            HelmProvider(
-                self,
-                "helm",
-                kubernetes=HelmProviderKubernetes(host=host, exec=HelmProviderKubernetesExec(**_AUTH_PLUGIN)),
-            )
-            return
-        token = DataGoogleClientConfig(self, "client").access_token
-        KubernetesProvider(self, "kubernetes", host=host, token=token)
-        HelmProvider(self, "helm", kubernetes=HelmProviderKubernetes(host=host, token=token))
+        KubernetesProvider(self, "kubernetes", host=host, exec=[KubernetesProviderExec(**_TOKENS)])
+        HelmProvider(
+            self,
+            "helm",
+            helm_driver="configmap",
+            kubernetes=HelmProviderKubernetes(host=host, exec=HelmProviderKubernetesExec(**_TOKENS)),
+        )

@@ -12,12 +12,21 @@ from cdktf_cdktf_provider_helm.release import Release
 from constructs import Construct
 
 from environment import Environment
+from vocabulary.keys import POOL_GROUP_LABEL, SYSTEM_GROUP, SYSTEM_TAINT
+from vocabulary.sources import IMAGES
 
 CHARTS = Path(__file__).parent.parent / "charts"
 
 # Google's mirror of Docker Hub: nodes without a public address reach it through Private Google Access.
 UPSTREAM_IMAGES = "mirror.gcr.io"
-PYTHON_IMAGE = "library/python:3.13-slim"
+
+
+def on_system_nodes(environment: Environment) -> dict[str, Any]:
+    """The values that put a chart's pods on the system pool; none on Autopilot, whose nodes no pod breaks into."""
+    if environment.settings.autopilot:
+        return {}
+    toleration = {"key": SYSTEM_TAINT, "operator": "Equal", "value": "true", "effect": "NoSchedule"}
+    return {"nodeSelector": {POOL_GROUP_LABEL: SYSTEM_GROUP}, "tolerations": [toleration]}
 
 
 class LocalChart(Construct):
@@ -41,14 +50,16 @@ class LocalChart(Construct):
     ) -> None:
         super().__init__(scope, id_)
         registry = environment.settings.image_registry or UPSTREAM_IMAGES
-        image = {"image": f"{registry}/{PYTHON_IMAGE}"} if (CHARTS / chart / "files").is_dir() else {}
+        python, has_pods = IMAGES["python"], (CHARTS / chart / "files").is_dir()
+        image = f"{registry}/{python.path}:{python.tag}"
+        pods = {"image": image, **on_system_nodes(environment)} if has_pods else {}
         self.release = Release(
             self,
             "release",
             name=id_,
             chart=f"./{_asset(TerraformStack.of(self), chart).path}",
             namespace=namespace,
-            values=[json.dumps({**image, **values}, indent=2)],
+            values=[json.dumps({**pods, **values}, indent=2)],
             timeout=timeout_seconds,
             depends_on=list(depends_on),
         )

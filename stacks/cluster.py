@@ -1,4 +1,4 @@
-"""The private regional GKE cluster and its CPU node pool."""
+"""The private regional GKE cluster and its CPU node pools."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from cdktf_cdktf_provider_google.container_cluster import (
     ContainerClusterAddonsConfigRayOperatorConfig,
     ContainerClusterAddonsConfigRayOperatorConfigRayClusterLoggingConfig,
     ContainerClusterAddonsConfigRayOperatorConfigRayClusterMonitoringConfig,
+    ContainerClusterAnonymousAuthenticationConfig,
     ContainerClusterAuthenticatorGroupsConfig,
     ContainerClusterClusterAutoscaling,
     ContainerClusterClusterAutoscalingAutoProvisioningDefaults,
     ContainerClusterControlPlaneEndpointsConfig,
     ContainerClusterControlPlaneEndpointsConfigDnsEndpointConfig,
+    ContainerClusterControlPlaneEndpointsConfigIpEndpointsConfig,
     ContainerClusterCostManagementConfig,
     ContainerClusterIpAllocationPolicy,
     ContainerClusterLoggingConfig,
@@ -26,15 +28,19 @@ from cdktf_cdktf_provider_google.container_cluster import (
     ContainerClusterMaintenancePolicyDailyMaintenanceWindow,
     ContainerClusterMaintenancePolicyMaintenanceExclusion,
     ContainerClusterMaintenancePolicyMaintenanceExclusionExclusionOptions,
-    ContainerClusterMasterAuthorizedNetworksConfig,
     ContainerClusterMonitoringConfig,
     ContainerClusterMonitoringConfigManagedPrometheus,
     ContainerClusterNodeConfig,
+    ContainerClusterNodePoolAutoConfig,
+    ContainerClusterNodePoolAutoConfigNodeKubeletConfig,
     ContainerClusterNodePoolDefaults,
     ContainerClusterNodePoolDefaultsNodeConfigDefaults,
     ContainerClusterNodePoolDefaultsNodeConfigDefaultsGcfsConfig,
     ContainerClusterPrivateClusterConfig,
+    ContainerClusterRbacBindingConfig,
     ContainerClusterReleaseChannel,
+    ContainerClusterSecurityPostureConfig,
+    ContainerClusterServiceExternalIpsConfig,
     ContainerClusterTimeouts,
     ContainerClusterWorkloadIdentityConfig,
 )
@@ -42,19 +48,25 @@ from cdktf_cdktf_provider_google.container_node_pool import (
     ContainerNodePool,
     ContainerNodePoolAutoscaling,
     ContainerNodePoolManagement,
-    ContainerNodePoolNodeConfigShieldedInstanceConfig,
+    ContainerNodePoolNodeConfigTaint,
     ContainerNodePoolTimeouts,
 )
 from constructs import Construct
 
 from environment import Environment
 from environment.addresses import MAX_PODS_CPU
-from environment.cpu_machine_types import cpu_machine_type
+from environment.cpu_machine_types import SYSTEM_NODES, CpuMachineType, cpu_machine_type, system_machine_type
 from stacks.base import EnvironmentStack
 from stacks.nodes import NODE_LABELS, OAUTH_SCOPES, node_config
-from vocabulary.keys import CPU_GROUP
+from vocabulary.keys import CPU_GROUP, SYSTEM_GROUP, SYSTEM_TAINT
 
+# APISERVER says which webhook could not be called, and why.
+LOGGED_COMPONENTS = ["SYSTEM_COMPONENTS", "WORKLOADS", "APISERVER"]
 MONITORED_COMPONENTS = ["SYSTEM_COMPONENTS", "STORAGE", "POD", "JOBSET", "KUBELET", "CADVISOR"]
+
+# Of a cluster whose IP endpoints are off it says nothing, and yet the provider reads it back: what Google answers must
+# not be a change at every deploy (flattenPrivateClusterConfig of google 6.50.0).
+PUBLIC_ENDPOINT = "private_cluster_config[0].enable_private_endpoint"
 
 
 class Cluster(EnvironmentStack):
@@ -66,6 +78,7 @@ class Cluster(EnvironmentStack):
         cluster = self._cluster()
         if not settings.autopilot:
             self._cpu_pool(cluster)
+            self._system_pool(cluster)
         self.output("cluster_name", cluster.name, "The GKE cluster")
         self.output(
             "get_credentials",
@@ -92,16 +105,16 @@ class Cluster(EnvironmentStack):
                 enable_private_nodes=True,
                 master_ipv4_cidr_block=str(settings.control_plane_cidr) if settings.control_plane_cidr else None,
             ),
-            # All access is over the DNS endpoint. The IP endpoint takes authorized networks only, and there are none;
-            # without the block it would be open to every address.
-            master_authorized_networks_config=ContainerClusterMasterAuthorizedNetworksConfig(
-                gcp_public_cidrs_access_enabled=False
-            ),
+            # People and pipelines use the DNS endpoint, where IAM decides. Nodes keep their own way to the control
+            # plane.
+            # https://cloud.google.com/kubernetes-engine/docs/concepts/network-isolation#dns-based_endpoint
             control_plane_endpoints_config=ContainerClusterControlPlaneEndpointsConfig(
                 dns_endpoint_config=ContainerClusterControlPlaneEndpointsConfigDnsEndpointConfig(
                     allow_external_traffic=True
-                )
+                ),
+                ip_endpoints_config=ContainerClusterControlPlaneEndpointsConfigIpEndpointsConfig(enabled=False),
             ),
+            **_hardened(),
             release_channel=ContainerClusterReleaseChannel(channel=settings.release_channel),
             min_master_version=settings.gke_version or None,
             workload_identity_config=ContainerClusterWorkloadIdentityConfig(
@@ -129,7 +142,7 @@ class Cluster(EnvironmentStack):
                     )
                 ],
             ),
-            logging_config=ContainerClusterLoggingConfig(enable_components=["SYSTEM_COMPONENTS", "WORKLOADS"]),
+            logging_config=ContainerClusterLoggingConfig(enable_components=LOGGED_COMPONENTS),
             monitoring_config=ContainerClusterMonitoringConfig(
                 enable_components=MONITORED_COMPONENTS,
                 managed_prometheus=ContainerClusterMonitoringConfigManagedPrometheus(enabled=True),
@@ -152,7 +165,12 @@ class Cluster(EnvironmentStack):
             "enable_shielded_nodes": True,
             "node_pool_defaults": ContainerClusterNodePoolDefaults(
                 node_config_defaults=ContainerClusterNodePoolDefaultsNodeConfigDefaults(
-                    gcfs_config=ContainerClusterNodePoolDefaultsNodeConfigDefaultsGcfsConfig(enabled=True)
+                    gcfs_config=ContainerClusterNodePoolDefaultsNodeConfigDefaultsGcfsConfig(enabled=True),
+                    # Of every pool: that port shows the pods of a node, with their environment, to whoever asks. It is
+                    # not in the pools, because the provider would send "cpu_cfs_quota": false beside it, and nodes
+                    # would ignore limits of cores (expandKubeletConfig of google 6.50.0).
+                    # https://cloud.google.com/kubernetes-engine/docs/how-to/disable-kubelet-readonly-port
+                    insecure_kubelet_readonly_port_enabled="FALSE",
                 )
             ),
             # GKE insists on a default pool. It is created small, with our identity instead of the project's editor
@@ -164,7 +182,9 @@ class Cluster(EnvironmentStack):
             ),
             # Every pool says where it is. Of a cluster that changes its zones GKE moves all of them, slices too.
             # https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/ClusterUpdate (desiredLocations)
-            "lifecycle": self.protected(settings.deletion_protection, ignore_changes=["node_config", "node_locations"]),
+            "lifecycle": self.protected(
+                settings.deletion_protection, ignore_changes=["node_config", "node_locations", PUBLIC_ENDPOINT]
+            ),
         }
 
     def _autopilot(self) -> dict[str, Any]:
@@ -179,7 +199,14 @@ class Cluster(EnvironmentStack):
                     service_account=self.environment.names.node_account_email, oauth_scopes=OAUTH_SCOPES
                 )
             ),
-            "lifecycle": self.protected(self.environment.settings.deletion_protection),
+            "node_pool_auto_config": ContainerClusterNodePoolAutoConfig(
+                node_kubelet_config=ContainerClusterNodePoolAutoConfigNodeKubeletConfig(
+                    insecure_kubelet_readonly_port_enabled="FALSE"
+                )
+            ),
+            "lifecycle": self.protected(
+                self.environment.settings.deletion_protection, ignore_changes=[PUBLIC_ENDPOINT]
+            ),
         }
 
     def _maintenance(self) -> ContainerClusterMaintenancePolicy:
@@ -204,35 +231,89 @@ class Cluster(EnvironmentStack):
         )
 
     def _cpu_pool(self, cluster: ContainerCluster) -> None:
-        """Where everything that is not a TPU worker runs: Kueue, JobSet, drivers, uploaders, Ray heads."""
+        """Where everything of the teams runs that is not a TPU worker: drivers, uploaders, Ray heads."""
         settings = self.environment.settings
-        machine_type = cpu_machine_type(settings.cpu_machine_type)
-        ContainerNodePool(
-            self,
+        self._pool(
+            cluster,
             "cpu-pool",
             name=self.environment.names.cpu_pool,
-            cluster=cluster.name,
-            location=settings.region,
-            node_locations=[settings.zone_of_cpu_nodes],
+            group=CPU_GROUP,
+            machine_type=cpu_machine_type(settings.cpu_machine_type),
             initial_node_count=settings.cpu_min_nodes,
             autoscaling=ContainerNodePoolAutoscaling(
                 min_node_count=settings.cpu_min_nodes, max_node_count=settings.cpu_max_nodes
             ),
+            # Changing the first size of a pool replaces it; the autoscaler owns the size afterwards.
+            lifecycle=TerraformResourceLifecycle(ignore_changes=[NODE_LABELS, "initial_node_count"]),
+        )
+
+    def _system_pool(self, cluster: ContainerCluster) -> None:
+        """Where Kueue, JobSet, the gate and the drains run, and no pod of a team: whoever breaks out of a container
+        has the tokens of all pods of the node, and with JobSet's any webhook of the cluster can be rewritten.
+        """
+        self._pool(
+            cluster,
+            "system-pool",
+            name=self.environment.names.system_pool,
+            group=SYSTEM_GROUP,
+            machine_type=system_machine_type(self.environment.settings.cpu_machine_type),
+            taint=[ContainerNodePoolNodeConfigTaint(key=SYSTEM_TAINT, value="true", effect="NO_SCHEDULE")],
+            node_count=SYSTEM_NODES,
+            lifecycle=TerraformResourceLifecycle(ignore_changes=[NODE_LABELS]),
+        )
+
+    def _pool(
+        self,
+        cluster: ContainerCluster,
+        id_: str,
+        *,
+        name: str,
+        group: str,
+        machine_type: CpuMachineType,
+        taint: list[ContainerNodePoolNodeConfigTaint] | None = None,
+        **more: Any,
+    ) -> None:
+        """A pool without TPUs; `more` are further arguments of ContainerNodePool."""
+        settings = self.environment.settings
+        ContainerNodePool(
+            self,
+            id_,
+            name=name,
+            cluster=cluster.name,
+            location=settings.region,
+            node_locations=[settings.zone_of_cpu_nodes],
             max_pods_per_node=MAX_PODS_CPU,
             management=ContainerNodePoolManagement(auto_repair=True, auto_upgrade=True),
             node_config=node_config(
                 self.environment,
-                group=CPU_GROUP,
+                group=group,
                 machine_type=machine_type.name,
                 disk_type=machine_type.boot_disk,
-                shielded_instance_config=ContainerNodePoolNodeConfigShieldedInstanceConfig(
-                    enable_secure_boot=True, enable_integrity_monitoring=True
-                ),
+                taint=taint,
             ),
-            # Changing the first size of a pool replaces it; the autoscaler owns the size afterwards.
-            lifecycle=TerraformResourceLifecycle(ignore_changes=[NODE_LABELS, "initial_node_count"]),
             timeouts=ContainerNodePoolTimeouts(create="60m", update="60m", delete="60m"),
+            **more,
         )
+
+
+def _hardened() -> dict[str, Any]:
+    """Arguments that close what a cluster leaves open, or may, by default.
+
+    https://cloud.google.com/kubernetes-engine/docs/how-to/hardening-your-cluster
+    """
+    return {
+        # Without credentials the control plane answers /livez, /readyz and /healthz, and nothing else.
+        "anonymous_authentication_config": ContainerClusterAnonymousAuthenticationConfig(mode="LIMITED"),
+        # A role for system:authenticated would be one for everybody with a Google account.
+        "rbac_binding_config": ContainerClusterRbacBindingConfig(
+            enable_insecure_binding_system_unauthenticated=False, enable_insecure_binding_system_authenticated=False
+        ),
+        # With an external IP, a Service takes over the traffic of all pods to that address (CVE-2020-8554).
+        "service_external_ips_config": ContainerClusterServiceExternalIpsConfig(enabled=False),
+        # Free: GKE looks for risky fields in running pods, and the console lists them.
+        # https://cloud.google.com/kubernetes-engine/docs/how-to/protect-workload-configuration
+        "security_posture_config": ContainerClusterSecurityPostureConfig(mode="BASIC"),
+    }
 
 
 def _rfc3339(moment: datetime) -> str:

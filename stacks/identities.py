@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from cdktf_cdktf_provider_google.project_iam_custom_role import ProjectIamCustomRole
 from cdktf_cdktf_provider_google.project_iam_member import ProjectIamMember, ProjectIamMemberCondition
@@ -19,7 +19,7 @@ from environment import Environment
 from stacks.base import EnvironmentStack
 from stacks.permissions import Needed, needed
 
-PLAN, DEPLOY, SCHEDULER = "plan", "deploy", "scheduler"
+TEST, PLAN, DEPLOY, SCHEDULER = "test", "plan", "deploy", "scheduler"
 
 ACT_AS = "roles/iam.serviceAccountUser"
 
@@ -31,7 +31,8 @@ SET_BUCKET_POLICY = "storage.buckets.setIamPolicy"
 
 
 class Identities(Construct):
-    """The plan account reads what the stacks create. The deploy account creates, updates and deletes their types.
+    """The test account writes logs. The plan account reads what the stacks create, too, and adds records of plans. The
+    deploy account creates, updates and deletes the types of the stacks.
 
     IAM limits what can be limited: which buckets, by name; which roles it may grant, to those that the stacks grant.
     The rest holds for the whole project. Starting a trigger takes the right to act as its account: so the scheduler's
@@ -45,12 +46,13 @@ class Identities(Construct):
         *,
         environment: Environment,
         stacks: Sequence[EnvironmentStack],
-        buckets: Mapping[str, StorageBucket],
+        records: StorageBucket,
     ) -> None:
         super().__init__(scope, id_)
         self.environment = environment
         names = environment.names
         self.accounts = {
+            TEST: self._account(TEST, names.test_account, "Tests pull requests"),
             PLAN: self._account(PLAN, names.plan_account, "Plans pull requests, looks for drift"),
             DEPLOY: self._account(DEPLOY, names.deploy_account, "Deploys and destroys the TPU training environment"),
             SCHEDULER: self._account(SCHEDULER, names.scheduler_account, "Starts the nightly drift check"),
@@ -63,9 +65,20 @@ class Identities(Construct):
         self._acts_as(DEPLOY, "nodes", nodes)
         self._acts_as(DEPLOY, "itself", self.accounts[DEPLOY].name)
         self.scheduler_may = self._acts_as(SCHEDULER, "plan", self.accounts[PLAN].name)
-        for purpose in (PLAN, DEPLOY):
-            for what, bucket in buckets.items():
-                self._writes(purpose, what, bucket)
+        for purpose in (TEST, PLAN, DEPLOY):
+            # Logs can be added to with it, not changed or deleted.
+            # https://cloud.google.com/build/docs/securing-builds/configure-user-specified-service-accounts
+            self._member(purpose, "logs", "roles/logging.logWriter")
+        # Replacing an object takes the right to delete it, so a record stays as the first plan wrote it.
+        # https://cloud.google.com/storage/docs/access-control/iam-permissions
+        for purpose, role in ((PLAN, "objectCreator"), (DEPLOY, "objectUser")):
+            StorageBucketIamMember(
+                self,
+                f"records-{purpose}",
+                bucket=records.name,
+                role=f"roles/storage.{role}",
+                member=self.accounts[purpose].member,
+            )
         self._state()
 
     def _account(self, purpose: str, name: str, what: str) -> ServiceAccount:
@@ -85,9 +98,9 @@ class Identities(Construct):
         self._grant(
             [DEPLOY],
             "deploy_buckets",
-            "deploy: change and delete the teams' buckets",
+            "deploy: change and delete the environment's buckets",
             {*permissions.own, SET_BUCKET_POLICY},
-            condition=("only buckets of teams, only their roles", f"{self._our_buckets()} && {_only(bucket_roles)}"),
+            condition=("only our buckets, only their roles", f"{self._our_buckets()} && {_only(bucket_roles)}"),
         )
         for permission, roles in grants.items():
             service = permission.partition(".")[0]
@@ -100,16 +113,16 @@ class Identities(Construct):
             )
 
     def _our_buckets(self) -> str:
-        """The teams' buckets by the beginning of their names, so that a new team's is one of them.
+        """Buckets of teams and of image builds by the beginning of their names, so that a new team's is one of them.
 
-        Not the state, the records and the logs. An environment whose prefix begins with this one's is not kept out.
+        Not the state and the records. An environment whose prefix begins with this one's is not kept out.
         A condition takes twelve operators. https://cloud.google.com/iam/docs/conditions-overview#limits
         """
         names = self.environment.names
         root = "projects/_/buckets/"
         kept = [
             f'resource.name != "{root}{bucket}" && !resource.name.startsWith("{root}{bucket}/")'
-            for bucket in (names.state_bucket, names.records_bucket, names.logs_bucket)
+            for bucket in (names.state_bucket, names.records_bucket)
         ]
         return " && ".join([f'resource.name.startsWith("{root}{names.bucket("")}")', *kept])
 
@@ -127,16 +140,6 @@ class Identities(Construct):
                 condition=StorageBucketIamMemberCondition(
                     title="not the state of the pipeline", expression=f'!resource.name.startsWith("{own}")'
                 ),
-            )
-
-    def _writes(self, purpose: str, what: str, bucket: StorageBucket) -> None:
-        """Cloud Build writes a build's log as the build's account, and reads the bucket first.
-
-        https://cloud.google.com/build/docs/securing-builds/store-manage-build-logs
-        """
-        for word, role in (("objects", "roles/storage.objectUser"), ("reader", "roles/storage.legacyBucketReader")):
-            StorageBucketIamMember(
-                self, f"{what}-{purpose}-{word}", bucket=bucket.name, role=role, member=self.accounts[purpose].member
             )
 
     def _grant(

@@ -8,6 +8,7 @@ from cdktf_cdktf_provider_google.container_node_pool import (
     ContainerNodePoolNodeConfig,
     ContainerNodePoolNodeConfigGcfsConfig,
     ContainerNodePoolNodeConfigGvnic,
+    ContainerNodePoolNodeConfigShieldedInstanceConfig,
     ContainerNodePoolNodeConfigWorkloadMetadataConfig,
 )
 
@@ -37,5 +38,10 @@ def node_config(
         gvnic=ContainerNodePoolNodeConfigGvnic(enabled=True),
         gcfs_config=ContainerNodePoolNodeConfigGcfsConfig(enabled=True),
         workload_metadata_config=ContainerNodePoolNodeConfigWorkloadMetadataConfig(mode="GKE_METADATA"),
+        # Google's own blueprints boot TPU hosts so, too. GoogleCloudPlatform/cluster-toolkit, examples/gke-tpu-v6 and
+        # modules/compute/gke-node-pool (enable_secure_boot)
+        shielded_instance_config=ContainerNodePoolNodeConfigShieldedInstanceConfig(
+            enable_secure_boot=True, enable_integrity_monitoring=True
+        ),
         **more,
     )

@@ -13,7 +13,6 @@ from cdktf_cdktf_provider_google.monitoring_alert_policy import (
 )
 from cdktf_cdktf_provider_google.monitoring_dashboard import MonitoringDashboard
 from cdktf_cdktf_provider_google.monitoring_notification_channel import MonitoringNotificationChannel
-from cdktf_cdktf_provider_kubernetes.manifest import Manifest, ManifestFieldManager
 from constructs import Construct
 
 from environment import Environment
@@ -22,14 +21,12 @@ from stacks.access import NAME, subject_of
 from stacks.alerts import Alert, alerts
 from stacks.base import ClusterUser
 from stacks.charts import LocalChart
+from stacks.controllers import COLLECTORS, COLLECTORS_OF_AUTOPILOT
 from stacks.dashboards import dashboards
+from stacks.owned import owned
 from stacks.queries import collected
 from stacks.rbac import grant_in_namespace
 from vocabulary.keys import LINKS
-
-# Where the collectors of managed Prometheus run, with the service account `collector`.
-# https://cloud.google.com/kubernetes-engine/docs/tutorials/kueue-cohort
-COLLECTORS, COLLECTORS_OF_AUTOPILOT = "gmp-system", "gke-gmp-system"
 
 CONSOLE = "https://console.cloud.google.com/monitoring"
 
@@ -57,7 +54,7 @@ class Observability(ClusterUser):
         )
         links = {}
         for name, content in dashboards(environment).items():
-            dashboard = MonitoringDashboard(self, f"dashboard-{name}", dashboard_json=json.dumps(content))
+            dashboard = MonitoringDashboard(self, f"dashboard-{name}", dashboard_json=_normalized(content))
             # The server gives the id.
             links[name] = f"{CONSOLE}/dashboards/builder/{Fn.basename(dashboard.id)}?project={settings.project_id}"
             self.output(
@@ -85,17 +82,8 @@ class Observability(ClusterUser):
         """Where `tpuenv status` and `submit` find the links: they read the cluster anyway, and people who may use it
         need no access to Terraform's state.
         """
-        Manifest(
-            self,
-            "links",
-            manifest={
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": {"name": LINKS, "namespace": KUEUE_NAMESPACE},
-                "data": links,
-            },
-            field_manager=ManifestFieldManager(name="tpuenv", force_conflicts=True),
-        )
+        metadata = {"name": LINKS, "namespace": KUEUE_NAMESPACE}
+        owned(self, "links", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": links})
         members = dict.fromkeys(member for team in self.environment.teams for member in team.members)
         if members:
             grant_in_namespace(
@@ -127,3 +115,12 @@ class Observability(ClusterUser):
             documentation=MonitoringAlertPolicyDocumentation(content=alert.help, mime_type="text/markdown"),
             notification_channels=channels or None,
         )
+
+
+def _normalized(content: object) -> str:
+    """JSON as the provider keeps it in the state, so that a plan shows what has changed and nothing else.
+
+    https://github.com/hashicorp/terraform-provider-google/blob/v6.50.0/google/services/monitoring/resource_monitoring_dashboard.go
+    """
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

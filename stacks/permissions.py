@@ -64,7 +64,7 @@ def needed(stacks: Iterable[Mapping[str, Any]]) -> Needed:
             limited = permissions.own_only and operation != "create"
             for permission in {*permissions.of(operation)} - read - permissions.withheld.keys():
                 if permission.endswith(SET_POLICY):
-                    grants.setdefault(permission, set()).update(map(_role, used[type_]))
+                    grants.setdefault(permission, set()).update(_role(item) for item in used[type_] if "role" in item)
                 else:
                     (own if limited else write).add(permission)
     return Needed(

@@ -3,9 +3,11 @@
 The code of a pull request must never run as the deploy identity. A trigger runs cloudbuild/*.yaml as the commit has
 it, so the author of a pull request writes the program, and only the account limits what it may do:
 
-- the plan trigger, the only one that pull requests start, runs as the plan account;
+- the test trigger, the only one that a pull request starts by itself, runs as the test account, which writes its log;
+- the plan trigger runs as the plan account, after a collaborator's comment;
 - the deploy trigger runs what is on BUILD_BRANCH, after a push to it and a person's approval;
-- the plan account reads. It acts as no other account, starts no trigger, approves nothing, and cannot write the state.
+- the plan account reads, and adds records. It acts as no other account, starts no trigger, approves nothing, and
+  cannot write the state or replace a record.
 
 A person deploys this stack, and the builds leave it alone. What they could do here all the same: the deploy account may
 start its own trigger, to ask for an approval, and Google has one permission for starting triggers and changing them
@@ -48,13 +50,13 @@ from constructs import Construct
 from environment import Environment
 from environment.locations import scheduler_region
 from stacks.base import EnvironmentStack
-from stacks.identities import DEPLOY, PLAN, SCHEDULER, Identities
+from stacks.identities import DEPLOY, PLAN, SCHEDULER, TEST, Identities
 
 # Long enough to examine a release of last quarter; older ones are in the versions of the state and in the commits.
 KEPT_DAYS = 90
 
-# The builds write their own logs and records, so they could delete them too; what they delete can be brought back for
-# as long as Cloud Storage allows. https://cloud.google.com/storage/docs/soft-delete
+# A deploy marks the record that it applies, so it could delete records too; what it deletes can be brought back for as
+# long as Cloud Storage allows. https://cloud.google.com/storage/docs/soft-delete
 SOFT_DELETE_SECONDS = 90 * 24 * 3600
 
 DRIFT_SCHEDULE = "30 4 * * *"  # UTC; after the default maintenance window has begun, before Europe is at work
@@ -70,20 +72,26 @@ class Pipeline(EnvironmentStack):
         super().__init__(scope, id_, environment=environment)
         self.location = environment.settings.build_region
         names = environment.names
-        self.records = self._bucket("records", names.records_bucket)
-        self.logs = self._bucket("logs", names.logs_bucket)
         identities = Identities(
-            self,
-            "identities",
-            environment=environment,
-            stacks=stacks,
-            buckets={"records": self.records, "logs": self.logs},
+            self, "identities", environment=environment, stacks=stacks, records=self._records(names.records_bucket)
         )
         accounts = identities.accounts
         self._builder_readers(accounts)
         records = {"_RECORDS": f"gs://{names.records_bucket}"}
+        # Of a person who is no collaborator, the tests wait for the comment as well.
         self._trigger(
-            "plan", "Plans a pull request", accounts[PLAN], records, event={"pull_request": self._pull_request()}
+            "test",
+            "Tests a pull request",
+            accounts[TEST],
+            {},
+            event={"pull_request": self._pull_request("COMMENTS_ENABLED_FOR_EXTERNAL_CONTRIBUTORS_ONLY")},
+        )
+        self._trigger(
+            "plan",
+            "Plans a pull request, when a collaborator comments /gcbrun",
+            accounts[PLAN],
+            records,
+            event={"pull_request": self._pull_request("COMMENTS_ENABLED")},
         )
         self._trigger(
             "deploy",
@@ -104,11 +112,11 @@ class Pipeline(EnvironmentStack):
         self._every_night(drift, identities)
         self._outputs()
 
-    def _bucket(self, id_: str, name: str) -> StorageBucket:
+    def _records(self, name: str) -> StorageBucket:
         settings = self.environment.settings
         return StorageBucket(
             self,
-            id_,
+            "records",
             name=name,
             location=settings.region,
             uniform_bucket_level_access=True,
@@ -127,13 +135,13 @@ class Pipeline(EnvironmentStack):
     def _builder_readers(self, accounts: dict[str, ServiceAccount]) -> None:
         """The builds pull their image from our registry, where it is in ours."""
         names = self.environment.names
-        if not self.environment.settings.builder_image.startswith(f"{names.registry_url}/"):
+        if not self.environment.settings.builder_image.startswith(f"{names.builder_registry_url}/"):
             return
-        for purpose in (PLAN, DEPLOY):
+        for purpose in (TEST, PLAN, DEPLOY):
             ArtifactRegistryRepositoryIamMember(
                 self,
                 f"registry-{purpose}",
-                repository=names.registry,
+                repository=names.builder_registry,
                 location=self.environment.settings.region,
                 role="roles/artifactregistry.reader",
                 member=accounts[purpose].member,
@@ -143,11 +151,9 @@ class Pipeline(EnvironmentStack):
         """A regular expression for BUILD_BRANCH and no other: of what may be in a name, only dots mean something."""
         return "^" + self.environment.settings.build_branch.replace(".", "\\.") + "$"
 
-    def _pull_request(self) -> CloudbuildTriggerRepositoryEventConfigPullRequest:
-        """A pull request of a person who is no collaborator is planned when a collaborator writes /gcbrun."""
-        return CloudbuildTriggerRepositoryEventConfigPullRequest(
-            branch=self._branch(), comment_control="COMMENTS_ENABLED_FOR_EXTERNAL_CONTRIBUTORS_ONLY"
-        )
+    def _pull_request(self, comment_control: str) -> CloudbuildTriggerRepositoryEventConfigPullRequest:
+        """https://cloud.google.com/build/docs/api/reference/rest/v1/projects.locations.triggers#CommentControl"""
+        return CloudbuildTriggerRepositoryEventConfigPullRequest(branch=self._branch(), comment_control=comment_control)
 
     def _trigger(
         self,
@@ -170,13 +176,7 @@ class Pipeline(EnvironmentStack):
             location=self.location,
             service_account=account.id,
             approval_config=CloudbuildTriggerApprovalConfig(approval_required=True) if approval else None,
-            substitutions={
-                "_BUILDER": settings.builder_image,
-                # A build with an account of its own must say where its logs go.
-                # https://cloud.google.com/build/docs/securing-builds/configure-user-specified-service-accounts
-                "_LOGS_BUCKET": f"gs://{names.logs_bucket}",
-                **substitutions,
-            },
+            substitutions={"_BUILDER": settings.builder_image, **substitutions},
             **source,
         )
 
@@ -234,7 +234,6 @@ class Pipeline(EnvironmentStack):
         settings, names = self.environment.settings, self.environment.names
         where = f"--region {self.location} --project {settings.project_id}"
         self.output("records", f"gs://{names.records_bucket}", "Where plans are kept as they were reviewed")
-        self.output("logs", f"gs://{names.logs_bucket}", "Where the logs of the builds are")
         self.output("waiting", f"gcloud builds list --filter status=PENDING {where}", "Shows the builds to approve")
         self.output("approve", f"gcloud builds approve BUILD {where}", "Approves one of them")
         self.output(

@@ -22,7 +22,8 @@ NAME = "tpuenv-plan"
 
 # By API group: the kinds that the stacks have.
 KINDS = {
-    "": ("namespaces", "serviceaccounts"),
+    "": ("limitranges", "namespaces", "resourcequotas", "serviceaccounts"),
+    "networking.k8s.io": ("networkpolicies",),
     API_GROUP: ("roles", "rolebindings", "clusterroles", "clusterrolebindings"),
     "admissionregistration.k8s.io": ("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
     "scheduling.k8s.io": ("priorityclasses",),
@@ -39,14 +40,13 @@ KINDS = {
 # The kubernetes provider searches them for the schema of the object that it plans.
 DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions")
 
-# Helm keeps its releases in Secrets and lists them by label, so single names cannot be given. The certificates of the
-# webhooks are in the same namespaces and can be read too; nothing of the teams is there. The ConfigMap of the stack
-# `observability` is beside Kueue.
+# Helm keeps its releases in ConfigMaps (stacks/base.py) and lists them by label, so single names cannot be given. With
+# them are the configurations of Kueue and JobSet and the ConfigMap of the stack `observability`; nothing of the teams.
 RELEASES = (JOBSET_NAMESPACE, KUEUE_NAMESPACE)
 
 
 class PlanAccess(Construct):
-    """Read-only, for the account alone. Not in it: pods, jobs, logs, and the Secrets and ConfigMaps of the teams.
+    """Read-only, for the account alone. Not in it: pods, jobs, logs, the ConfigMaps of the teams, and any Secret.
 
     GKE knows a service account of Google's by its email, or by its unique id where a token carries no email.
     https://cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control
@@ -78,18 +78,13 @@ class PlanAccess(Construct):
                 rules=[([""], ["configmaps"], ["get"])],
                 subjects=subjects,
             )
-        links = [([""], ["configmaps"], ["get"])] if environment.settings.observability else []
         for namespace in RELEASES:
             grant_in_namespace(
                 self,
                 (f"releases-{namespace}", f"release-readers-{namespace}"),
                 name=NAME,
                 namespace=namespace,
-                rules=[
-                    ([""], ["secrets"], ["get", "list"]),
-                    *(links if namespace == KUEUE_NAMESPACE else []),
-                ],
+                rules=[([""], ["configmaps"], ["get", "list"])],
                 subjects=subjects,
-                # The namespace comes with its first release.
                 depends_on=depends_on,
             )

@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from cdktf import ITerraformDependable
 from cdktf_cdktf_provider_google.data_google_project import DataGoogleProject
 from cdktf_cdktf_provider_helm.release import Release
-from cdktf_cdktf_provider_kubernetes.manifest import Manifest, ManifestFieldManager
 from constructs import Construct
 
 from environment import Environment
 from environment.names import JOBSET_NAMESPACE, KUEUE_NAMESPACE
 from stacks.access import Access
 from stacks.base import ClusterUser
-from stacks.charts import LocalChart
+from stacks.charts import LocalChart, on_system_nodes
+from stacks.controllers import confine_controllers, controller_namespace
 from stacks.drain import Drain
 from stacks.plan_access import PlanAccess
+from stacks.policies import Policies
 from stacks.teams import Team
 from stacks.xpk import XpkAccess
 from vocabulary.keys import (
-    ADMITTED_POD_LABEL,
-    CPU_GROUP,
-    POOL_GROUP_LABEL,
-    TEAM_ACCOUNT,
     TEAM_LABEL,
     UNCOUNTED_PREFIXES,
 )
-
-JOBSET_VERSION = "0.12.0"
-KUEUE_VERSION = "0.19.2"
-UPSTREAM_CHARTS = "oci://registry.k8s.io"
-
-ON_CPU_NODES = {POOL_GROUP_LABEL: CPU_GROUP}  # where there is a CPU pool
+from vocabulary.sources import CHARTS, IMAGES
 
 # How long an admitted job may take until all its pods are ready, before its slices go to the next in the queue: longer
 # than pulling a training image on every host; than creating a slice, where that is done on demand; and than Google's
@@ -62,7 +55,8 @@ class Platform(ClusterUser):
         super().__init__(scope, id_, environment=environment)
         jobset = self._jobset()
         kueue = self._kueue(after=jobset)
-        policy = self._policy()
+        policies = Policies(self, "policies")
+        confine_controllers(self)
         project_number = environment.settings.project_number or DataGoogleProject(self, "project").number
         teams = [
             Team(
@@ -71,7 +65,7 @@ class Platform(ClusterUser):
                 environment=environment,
                 team=team,
                 project_number=project_number,
-                depends_on=[jobset, kueue, *policy],
+                depends_on=[jobset, kueue, *policies.objects],
             )
             for team in environment.teams
         ]
@@ -82,7 +76,7 @@ class Platform(ClusterUser):
             name = team.team.name
             self.output(
                 f"service_account_{name}",
-                f"{name}/{TEAM_ACCOUNT}",
+                f"{name}/{environment.names.team_account}",
                 f"Namespace and Kubernetes service account that jobs of team {name} run as",
             )
             self._drain(team, access)
@@ -98,7 +92,7 @@ class Platform(ClusterUser):
             values={
                 "teamNamespace": environment.teams[0].name,
                 "limitSeconds": GATE_LIMIT_SECONDS,
-                "versions": {"jobset": JOBSET_VERSION, "kueue": KUEUE_VERSION},
+                "versions": {name: chart.version for name, chart in CHARTS.items()},
             },
             timeout_seconds=GATE_LIMIT_SECONDS + 120,
             depends_on=[jobset, kueue, *(team.namespace for team in teams)],
@@ -121,11 +115,10 @@ class Platform(ClusterUser):
     def _jobset(self) -> Release:
         return self._release(
             "jobset",
-            version=JOBSET_VERSION,
             namespace=JOBSET_NAMESPACE,
             values={
-                "controller": self._placed(),
-                **self._image("jobset/jobset"),
+                "controller": on_system_nodes(self.environment),
+                **self._image("jobset"),
             },
         )
 
@@ -135,14 +128,13 @@ class Platform(ClusterUser):
                 "requests": {"cpu": "500m", "memory": "1Gi"},
                 "limits": {"cpu": "2", "memory": "4Gi"},
             },
-            **self._image("kueue/kueue"),
+            **self._image("kueue"),
         }
         return self._release(
             "kueue",
-            version=KUEUE_VERSION,
             namespace=KUEUE_NAMESPACE,
             values={
-                "controllerManager": {**self._placed(), "manager": manager},
+                "controllerManager": {**on_system_nodes(self.environment), "manager": manager},
                 "managerConfig": {
                     "controllerManagerConfigYaml": json.dumps(_kueue_configuration(self.environment), indent=2)
                 },
@@ -154,87 +146,33 @@ class Platform(ClusterUser):
         self,
         name: str,
         *,
-        version: str,
         namespace: str,
         values: dict[str, Any],
-        depends_on: list[ITerraformDependable] | None = None,
+        depends_on: Sequence[ITerraformDependable] = (),
     ) -> Release:
+        chart = CHARTS[name]
+        folder = chart.path.removesuffix(f"/{name}")
         return Release(
             self,
             name,
             name=name,
-            repository=f"{self.environment.settings.chart_repository or UPSTREAM_CHARTS}/{name}/charts",
-            chart=name,
-            version=version,
+            repository=f"{self.environment.settings.chart_repository or f'oci://{chart.registry}'}/{folder}",
+            # Helm refuses any other content, and another content of the version's tag too. The provider passes both
+            # on. https://github.com/helm/helm/blob/v3.18.4/pkg/registry/client.go (ValidateReference)
+            chart=f"{name}@{chart.digest}",
+            version=chart.version,
             namespace=namespace,
-            create_namespace=True,
             wait=True,
             timeout=900,
             values=[json.dumps(values, indent=2)],
-            depends_on=depends_on,
+            depends_on=[controller_namespace(self, namespace), *depends_on],
         )
 
-    def _placed(self) -> dict[str, Any]:
-        """The values that keep a chart's pods off TPU nodes; none on Autopilot, which makes nodes for them."""
-        return {} if self.environment.settings.autopilot else {"nodeSelector": ON_CPU_NODES}
-
-    def _image(self, image: str) -> dict[str, Any]:
-        """The values that make a chart pull from IMAGE_REGISTRY; none when it is not set, for the chart knows its
-        image.
-        """
-        registry = self.environment.settings.image_registry
-        return {"image": {"repository": f"{registry}/{image}"}} if registry else {}
-
-    def _policy(self) -> list[Manifest]:
-        """Nobody goes round the queue: in team namespaces a pod with TPUs must have been admitted by Kueue.
-
-        GKE gives plain Pods the TPU toleration by itself, and one of them on a host would break a slice. Kueue labels
-        the pods it admits.
-        """
-        name = "tpu-pods-only-through-kueue"
-        policy = {
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": "ValidatingAdmissionPolicy",
-            "metadata": {"name": name},
-            "spec": {
-                "failurePolicy": "Fail",
-                "matchConstraints": {
-                    "resourceRules": [
-                        {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-                    ]
-                },
-                "variables": [
-                    {
-                        "name": "containers",
-                        "expression": "object.spec.containers + object.spec.?initContainers.orValue([])",
-                    }
-                ],
-                "validations": [
-                    {
-                        "expression": "!variables.containers.exists(c,"
-                        " 'google.com/tpu' in c.?resources.?limits.orValue({}))"
-                        f" || '{ADMITTED_POD_LABEL}' in object.metadata.?labels.orValue({{}})",
-                        "message": "pods that ask for google.com/tpu must come from a job that Kueue admitted:"
-                        " submit a Job, JobSet, RayJob or RayCluster instead",
-                    }
-                ],
-            },
-        }
-        binding = {
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": "ValidatingAdmissionPolicyBinding",
-            "metadata": {"name": name},
-            "spec": {
-                "policyName": name,
-                "validationActions": ["Deny"],
-                "matchResources": {
-                    "namespaceSelector": {"matchExpressions": [{"key": TEAM_LABEL, "operator": "Exists"}]}
-                },
-            },
-        }
-        owned = ManifestFieldManager(name="tpuenv", force_conflicts=True)
-        rule = Manifest(self, "tpu-policy", manifest=policy, field_manager=owned)
-        return [rule, Manifest(self, "tpu-policy-binding", manifest=binding, field_manager=owned, depends_on=[rule])]
+    def _image(self, name: str) -> dict[str, Any]:
+        """The values that make a chart pull its image by digest, from IMAGE_REGISTRY if that is set."""
+        image = IMAGES[name]
+        registry = self.environment.settings.image_registry or image.registry
+        return {"image": {"repository": f"{registry}/{image.path}", "tag": image.tag}}
 
 
 def _kueue_configuration(environment: Environment) -> dict[str, Any]:

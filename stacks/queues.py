@@ -28,6 +28,7 @@ ORDER: dict[str, tuple[str, ...]] = {
     "AdmissionCheck": ("ProvisioningRequestConfig",),
     "ClusterQueue": ("ResourceFlavor", "AdmissionCheck"),
     "LocalQueue": ("ClusterQueue",),
+    "ResourceQuota": (),
     "ConfigMap": (),
 }
 
@@ -54,17 +55,17 @@ class Queues(ClusterUser):
                 _key(manifest): self._manifest(manifest, after) for manifest in objects if manifest["kind"] == kind
             }
         for team in environment.teams:
-            local_queues = [
-                of_kind["LocalQueue"][_key(manifest)]
+            of_team = [
+                of_kind[manifest["kind"]][_key(manifest)]
                 for manifest in objects
-                if manifest["kind"] == "LocalQueue" and manifest["metadata"]["namespace"] == team.name
+                if manifest["metadata"].get("namespace") == team.name
             ]
             Drain(
                 self,
                 environment.names.drain(team.name),
                 environment=environment,
                 team=team.name,
-                goes_before=[of_kind["ClusterQueue"][team.name], *local_queues],
+                goes_before=[of_kind["ClusterQueue"][team.name], *of_team],
             )
             self.output(
                 f"queue_{team.name}",

@@ -1,4 +1,6 @@
-"""A team in the cluster: its namespace, its service account, and what that account may do in Google Cloud."""
+"""A team in the cluster: its namespace and what limits it there, its service account, and what that account may do in
+Google Cloud.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from constructs import Construct
 
 from environment import Environment
 from environment.fleet import model
-from vocabulary.keys import TEAM_ACCOUNT, TEAM_LABEL
+from environment.kubernetes.team_objects import namespace_annotations, namespace_labels, team_objects
+from stacks.owned import owned
 
 # Read, write and delete objects; and read the bucket itself, which MaxText does before it writes a checkpoint.
 BUCKET_ROLES = {"objects": "roles/storage.objectUser", "reader": "roles/storage.legacyBucketReader"}
@@ -52,18 +55,26 @@ class Team(Construct):
         self.namespace = NamespaceV1(
             self,
             "namespace",
-            metadata=NamespaceV1Metadata(name=team.name, labels={TEAM_LABEL: team.name}),
+            metadata=NamespaceV1Metadata(
+                name=team.name,
+                labels=namespace_labels(team),
+                annotations=namespace_annotations(environment) or None,
+            ),
             timeouts=NamespaceV1Timeouts(delete="15m"),
             depends_on=list(depends_on),
         )
+        limits = [
+            owned(self, f"{manifest['kind']}-{manifest['metadata']['name']}", manifest, depends_on=[self.namespace])
+            for manifest in team_objects(environment, team)
+        ]
         account = ServiceAccountV1(
             self,
             "account",
-            metadata=ServiceAccountV1Metadata(name=TEAM_ACCOUNT, namespace=self.namespace.metadata.name),
+            metadata=ServiceAccountV1Metadata(name=names.team_account, namespace=self.namespace.metadata.name),
         )
         identity = (
             f"principal://iam.googleapis.com/projects/{project_number}/locations/global/workloadIdentityPools/"
-            f"{settings.project_id}.svc.id.goog/subject/ns/{team.name}/sa/{TEAM_ACCOUNT}"
+            f"{settings.project_id}.svc.id.goog/subject/ns/{team.name}/sa/{names.team_account}"
         )
         grants: list[ITerraformDependable] = [
             StorageBucketIamMember(
@@ -75,4 +86,4 @@ class Team(Construct):
             ProjectIamMember(self, id_, project=settings.project_id, role=role, member=identity, depends_on=[account])
             for id_, role in project_roles(environment).items()
         ]
-        self.needed_by_jobs: list[ITerraformDependable] = [self.namespace, account, *grants]
+        self.needed_by_jobs: list[ITerraformDependable] = [self.namespace, *limits, account, *grants]

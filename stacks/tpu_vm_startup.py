@@ -43,24 +43,26 @@ def hosts() -> list[str]:
     return [endpoint.split(":")[2] for endpoint in attribute("worker-network-endpoints").split(",")]
 
 
-def install(packages: list[str]) -> None:
-    """The packages in a virtual environment. One list of packages is installed once."""
-    done = os.path.join(FOLDER, "installed")
-    listed = " ".join(packages)
+def install(packages: str) -> None:
+    """The packages in a virtual environment, each with a hash of its file. One list of packages is installed once."""
+    done, listed = os.path.join(FOLDER, "installed"), FOLDER + ".txt"
     if os.path.exists(done):
         with open(done, encoding="utf-8") as file:
-            if file.read() == listed:
+            if file.read() == packages:
                 return
         os.remove(done)
+    with open(listed, "w", encoding="utf-8") as file:
+        file.write(packages)
     try:
         run(sys.executable, "-m", "venv", "--clear", FOLDER)
     except subprocess.CalledProcessError:  # Ubuntu has venv in a package of its own
         retried("apt-get", "update")
         retried("apt-get", "install", "--yes", "python3-venv")
         run(sys.executable, "-m", "venv", "--clear", FOLDER)
-    retried(os.path.join(FOLDER, "bin", "pip"), "install", "--no-cache-dir", *packages)
+    checked = ("--no-deps", "--require-hashes", "--only-binary=:all:")
+    retried(os.path.join(FOLDER, "bin", "pip"), "install", "--no-cache-dir", *checked, "-r", listed)
     with open(done, "w", encoding="utf-8") as file:
-        file.write(listed)
+        file.write(packages)
 
 
 def start(host: int, addresses: list[str]) -> None:
@@ -104,7 +106,7 @@ def main() -> int:
     """0, or 1 with the reason on stderr, which is in the log of the VM: journalctl -u google-startup-scripts."""
     try:
         host, addresses = int(attribute("agent-worker-number")), hosts()
-        packages = attribute("python-packages").split()
+        packages = attribute("python-packages")
         if subprocess.run(["id", USER], check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
             run("useradd", "--system", "--create-home", USER)
         install(packages)

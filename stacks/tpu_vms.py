@@ -8,7 +8,7 @@ from typing import Any
 
 from cdktf import ITerraformDependable, TerraformProvider, TerraformProviderGeneratorMetadata, TerraformResource
 from cdktf_cdktf_provider_google.compute_firewall import ComputeFirewall, ComputeFirewallAllow
-from cdktf_cdktf_provider_google.project_iam_member import ProjectIamMember
+from cdktf_cdktf_provider_google.project_iam_member import ProjectIamMember, ProjectIamMemberCondition
 from cdktf_cdktf_provider_google.project_service import ProjectService
 from cdktf_cdktf_provider_google.service_account import ServiceAccount
 from cdktf_cdktf_provider_google.service_account_iam_member import ServiceAccountIamMember
@@ -30,13 +30,28 @@ IAP_RANGE = "35.235.240.0/20"
 
 STARTUP_SCRIPT = Path(__file__).with_name("tpu_vm_startup.py")
 
-# The newest JAX for Python 3.10, which the software versions of TPU VMs have.
-PYTHON_PACKAGES = "ray[default]==2.60.0 jax[tpu]==0.6.2"
+# What is installed on each host, one file of each package by its hash. 6 KB, where a value of metadata may have 256:
+# https://cloud.google.com/compute/docs/metadata/setting-custom-metadata#limitations
+PYTHON_PACKAGES = Path(__file__).with_name("tpu_vm_requirements.txt")
 
-# What a member needs to log in: to look up the VM and its host keys, to reach it, to have an account on it. OS Login
-# also checks iam.serviceAccounts.actAs on the account of the VM, so these let nobody into the VMs of another team.
+# What a member needs to log in: to look up the VM and its host keys, to reach it, to have an account on it, each with
+# its condition. OS Login also checks iam.serviceAccounts.actAs on the account of the VM, so these let nobody into the
+# VMs of another team, or into GKE's nodes.
 # https://cloud.google.com/compute/docs/oslogin/set-up-oslogin#configure_users
-LOGIN_ROLES = ("roles/tpu.viewer", "roles/iap.tunnelResourceAccessor", "roles/compute.osLogin")
+#
+# A tunnel may go to the port of ssh alone; to which machines, the firewall decides. No condition can name the VMs:
+# Google makes up their names (gcloud reads them from guest attributes: command_lib/compute/tpus/tpu_vm/ssh.py), and
+# addresses are compared one by one. https://cloud.google.com/iam/docs/conditions-attribute-reference
+# Cloud TPU has no policies of single nodes, and its viewer reads only. https://cloud.google.com/tpu/docs/iam
+LOGIN_ROLES = {
+    "roles/tpu.viewer": "",
+    "roles/iap.tunnelResourceAccessor": "destination.port == 22",
+    "roles/compute.osLogin": "",
+}
+
+# The metadata of a VM: logins by OS Login, whose keys are a person's and not the project's; and what the script reads.
+_LOGIN = {"enable-oslogin": "TRUE"}
+_METADATA_FILES = {"python-packages": PYTHON_PACKAGES, "startup-script": STARTUP_SCRIPT}
 
 _SCHEDULING = {CapacityMode.SPOT: {"spot": True}, CapacityMode.RESERVATION: {"reserved": True}}
 
@@ -133,13 +148,14 @@ class TpuVms(EnvironmentStack):
 
     def _logins(self, teams: list[Team]) -> None:
         for member in dict.fromkeys(member for team in teams for member in team.members):
-            for role in LOGIN_ROLES:
+            for role, condition in LOGIN_ROLES.items():
                 ProjectIamMember(
                     self,
                     f"{role.rpartition('.')[2]}-{member.kind.value}-{member.email}",
                     project=self.environment.settings.project_id,
                     role=role,
                     member=member.principal,
+                    condition=ProjectIamMemberCondition(title="ssh only", expression=condition) if condition else None,
                 )
 
     def _firewall(self, id_: str, name: str, description: str, **rule: Any) -> ComputeFirewall:
@@ -179,22 +195,17 @@ class TpuVms(EnvironmentStack):
                 "scope": OAUTH_SCOPES,
             },
             "tags": [account],
-            "metadata": {**self._metadata(vm), "startup-script": STARTUP_SCRIPT.read_text(encoding="utf-8")},
+            "metadata": _LOGIN | {key: file.read_text(encoding="utf-8") for key, file in _METADATA_FILES.items()},
         }
         if vm.capacity in _SCHEDULING:
             values["scheduling_config"] = _SCHEDULING[vm.capacity]
         for key, value in values.items():
             resource.add_override(key, value)
 
-    def _metadata(self, vm: TpuVm) -> dict[str, str]:
-        """What the start-up script reads; and logins by OS Login, whose keys are a person's and not the project's."""
-        return {"enable-oslogin": "TRUE", "python-packages": PYTHON_PACKAGES}
-
     def _queue(self, vm: TpuVm) -> str:
         """The command that asks for queued TPU VMs; what is to be deleted again is the queued resource."""
         settings, names = self.environment.settings, self.environment.names
         name, account = names.tpu_vm(vm.name), names.tpu_vm_account(vm.team)
-        metadata = ",".join(f"{key}={value}" for key, value in self._metadata(vm).items())
         flags = {
             "node-id": name,
             "project": settings.project_id,
@@ -205,8 +216,8 @@ class TpuVms(EnvironmentStack):
             "subnetwork": names.subnet,
             "service-account": names.account_email(account),
             "tags": account,
-            "metadata": metadata,
-            "metadata-from-file": f"startup-script=stacks/{STARTUP_SCRIPT.name}",
+            "metadata": ",".join(f"{key}={value}" for key, value in _LOGIN.items()),
+            "metadata-from-file": ",".join(f"{key}=stacks/{file.name}" for key, file in _METADATA_FILES.items()),
         }
         words = [f"--{flag}={value}" for flag, value in flags.items()]
         return shlex.join(["gcloud", "compute", "tpus", "queued-resources", "create", name, *words, "--internal-ips"])

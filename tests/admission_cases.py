@@ -92,14 +92,7 @@ class RuleCase:
         return f"{self.place}-{self.code}"
 
     def manifest(self) -> Object:
-        manifest = manifest_of(self.of)
-        places = _places(manifest)
-        for place, change in self.change.items():
-            if place in places:
-                _merge(places[place], change)
-            else:
-                _merge(manifest, {place: change})
-        return manifest
+        return changed(manifest_of(self.of), self.change)
 
 
 @cache
@@ -113,15 +106,26 @@ def rule_cases() -> tuple[RuleCase, ...]:
     return tuple(cases)
 
 
+def changed(manifest: Object, changes: Object) -> Object:
+    """The manifest itself, with changes of fields or of places, which have short names."""
+    places = _places(manifest)
+    for place, change in changes.items():
+        if place in places:
+            _merge(places[place], change)
+        else:
+            _merge(manifest, {place: change})
+    return manifest
+
+
 def _places(manifest: Object) -> Object:
     """Short names: job (the spec of the first), pod, container, ray (what describes the Ray cluster), head, group."""
-    spec = manifest["spec"]
+    spec = manifest.get("spec", {})
     if manifest["kind"] in ("Job", "JobSet"):
         job = spec if manifest["kind"] == "Job" else spec["replicatedJobs"][0]["template"]["spec"]
         pod = job["template"]["spec"]
         return {"job": job, "template": job["template"], "pod": pod, "container": pod["containers"][0]}
     ray = spec if manifest["kind"] == "RayCluster" else spec.get("rayClusterSpec")
-    if ray is None:
+    if not ray:
         return {}
     pod = ray["headGroupSpec"]["template"]["spec"]
     return {

@@ -15,6 +15,7 @@ from environment.names import Names
 from rehearsal import http_server
 from rehearsal.cloud import Blob, Cloud
 from rehearsal.google.cloud_storage_api import BUCKET
+from rehearsal.google.permissions import TOKEN
 from rehearsal.google.project import create_project
 from rehearsal.serve import answers
 from tpuenv.google.clients import Clients, connect
@@ -88,7 +89,7 @@ def ground_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]
     monkeypatch.setenv("GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", f"{address}/storage/v1/")
     monkeypatch.setenv("GOOGLE_VERTEX_AI_CUSTOM_ENDPOINT", f"{address}/v1/")
     monkeypatch.setenv("GOOGLE_CLOUD_BUILD_CUSTOM_ENDPOINT", f"{address}/v1/")
-    monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", "rehearsal")
+    monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", TOKEN)
     monkeypatch.setenv("TPUENV_FOLDER", str(folder))
     (folder / "vars.env").write_text("PROJECT_ID=some-project\n")
     names = environment.load(folder / "vars.env", {}).names

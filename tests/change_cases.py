@@ -6,8 +6,7 @@ import json
 import re
 import tempfile
 from collections.abc import Mapping
-from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import environment
 from environment import Environment
 from tests.synthesis import HERE, synthesize
 from tests.yaml_files import documents
+from vocabulary.sources import CHARTS
 
 CHANGES = HERE / "changes"
 NAMES = sorted(path.stem for path in CHANGES.glob("*.yaml"))
@@ -30,11 +30,11 @@ _ALWAYS = {"PROJECT_ID": "my-project", "PROJECT_NUMBER": "123456789012"}
 
 @dataclass(frozen=True, kw_only=True)
 class Described:
-    """Settings, a fleet.yaml if there is one, and the versions of charts, where they are not those of this code."""
+    """Settings, a fleet.yaml if there is one, and versions and digests of charts where they are not this code's."""
 
     settings: Mapping[str, str] = field(default_factory=dict)
     fleet: Mapping[str, Any] | None = None
-    charts: Mapping[str, str] = field(default_factory=dict)
+    charts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -55,8 +55,8 @@ class Described:
 
     def synthesize(self, folder: Path) -> Path:
         """Stacks and manifests in `folder`."""
-        versions = {f"{chart.upper()}_VERSION": version for chart, version in self.charts.items()}
-        with mock.patch.multiple("stacks.platform", **versions) if versions else nullcontext():
+        others = {name: replace(CHARTS[name], **chart) for name, chart in self.charts.items()}
+        with mock.patch.dict(CHARTS, others):
             return synthesize(self.environment(), folder)
 
 
@@ -91,8 +91,7 @@ class Change:
     def touched_pools(self) -> set[str]:
         """Node pools, by their own name, that do not stay as they are."""
         pools = self.addresses("google_container_node_pool", "update", "replace", "destroy")
-        cpu_pool = self.before.environment().names.cpu_pool
-        return {cpu_pool if pool == "cpu-pool" else pool for pool in pools}
+        return {pool.removesuffix("-pool") for pool in pools}
 
     @property
     def stopped_groups(self) -> set[str]:

@@ -45,7 +45,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # that no core waits for one at the end.
 _LONGEST = {
     "test_changes.py": 105,
-    "test_plan_tests.py": 85,
+    "test_tests_build.py": 85,
     "test_apply_world.py": 80,
     "test_show.py": 60,
     "test_operate.py": 60,

@@ -11,6 +11,8 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -47,25 +49,35 @@ def synthesized(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def initialised(synthesized: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A folder for each stack with its providers installed and a local state; skips where they cannot be had."""
-    folders = {}
-    for stack, case in {stack: case for case, stack in EVERY_STACK}.items():
-        folder = folders[stack] = tmp_path_factory.mktemp(stack)
-        _put(synthesized, case, stack, folder)
+def initialised(synthesized: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder of a stack with its providers installed and a local state; skips where they cannot be had."""
+
+    @cache
+    def folder_or_reason(stack: str) -> Path | str:
+        folder = tmp_path_factory.mktemp(stack)
+        _put(synthesized, next(case for case, other in EVERY_STACK if other == stack), stack, folder)
         (folder / "backend_override.tf.json").write_text(LOCAL_BACKEND, encoding="utf-8")
         init = terraform(folder, "init", "-input=false", "-no-color")
-        if init.returncode != 0:
-            reason = next((line for line in init.stderr.splitlines() if "Error" in line), init.stderr)
-            pytest.skip(f"the real providers cannot be had here (terraform init: {reason.strip(' │')})")
-    return folders
+        return folder if init.returncode == 0 else next(filter(_is_error, init.stderr.splitlines()), init.stderr)
+
+    def initialise(stack: str) -> Path:
+        found = folder_or_reason(stack)
+        if isinstance(found, str):
+            pytest.skip(f"the real providers cannot be had here (terraform init: {found.strip(' │')})")
+        return found
+
+    return initialise
+
+
+def _is_error(line: str) -> bool:
+    return "Error" in line
 
 
 @pytest.mark.parametrize(("case", "stack"), EVERY_STACK)
 def test_the_real_providers_accept_a_stack(
-    case: str, stack: str, synthesized: Path, initialised: dict[str, Path]
+    case: str, stack: str, synthesized: Path, initialised: Callable[[str], Path]
 ) -> None:
-    folder = initialised[stack]
+    folder = initialised(stack)
     _put(synthesized, case, stack, folder)
     reply = json.loads(terraform(folder, "validate", "-json").stdout)
     assert reply["valid"], reply["diagnostics"]
@@ -74,9 +86,9 @@ def test_the_real_providers_accept_a_stack(
 
 @pytest.mark.parametrize(("case", "stack"), [each for each in EVERY_STACK if each[1] not in READ_THE_CLUSTER])
 def test_the_real_provider_plans_a_stack(
-    case: str, stack: str, synthesized: Path, initialised: dict[str, Path]
+    case: str, stack: str, synthesized: Path, initialised: Callable[[str], Path]
 ) -> None:
-    folder = initialised[stack]
+    folder = initialised(stack)
     _put(synthesized, case, stack, folder)
     plan = terraform(folder, "plan", "-input=false", "-no-color", "-lock=false", **OFFLINE)
     assert plan.returncode == 0, plan.stderr

@@ -50,8 +50,9 @@ class Comparison:
     asked: set[str] = field(default_factory=set)
 
     def disagreements(self, output: Path, states: States) -> list[str]:
-        """Where they plan otherwise, of everything in `output`, on `states`."""
-        return [difference for stack, state in states.items() for difference in self._stack(stack, output, state)]
+        """Where they plan otherwise, of everything in `output`, on `states`. A stack that has gone has no plan."""
+        there = [stack for stack in states if (output / "stacks" / stack).exists()]
+        return [difference for stack in there for difference in self._stack(stack, output, states[stack])]
 
     def _stack(self, stack: str, output: Path, state: Any) -> list[str]:
         written, assets, sources = _written(output, stack), output / "stacks" / stack / "assets", sources_of(state)

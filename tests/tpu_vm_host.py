@@ -14,7 +14,7 @@ from pathlib import Path
 
 from stacks.tpu_vms import STARTUP_SCRIPT
 
-INSTALLED = "ray==1"
+INSTALLED = "ray==1 --hash=sha256:0"
 
 
 @dataclass(kw_only=True)

@@ -42,6 +42,7 @@ _COMMANDS = (
     "destroy",
     "recover",
     "state",
+    "token",
     "completion",
 )
 

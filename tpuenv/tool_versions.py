@@ -11,6 +11,7 @@ from importlib import metadata
 
 from environment import project
 from tpuenv.terraform.stacks import process_environment
+from vocabulary.sources import CHARTS
 
 _PACKAGES = {
     "cdktf": "cdktf",
@@ -22,19 +23,18 @@ _PACKAGES = {
 
 def lines() -> list[str]:
     """A line for each of them: "Kueue 0.19.2"."""
-    pinned = (project.ROOT / "stacks" / "platform.py").read_text(encoding="utf-8")
     return [
         f"tpuenv {_first(r'^version = .(.+).$', (project.ROOT / 'pyproject.toml').read_text(encoding='utf-8'))}",
         *(f"{name} {_installed(package)}" for name, package in _PACKAGES.items()),
-        f"Kueue {_first(r'^KUEUE_VERSION = .(.+).$', pinned)}",
-        f"JobSet {_first(r'^JOBSET_VERSION = .(.+).$', pinned)}",
+        f"Kueue {CHARTS['kueue'].version}",
+        f"JobSet {CHARTS['jobset'].version}",
         f"Terraform {_terraform()}",
         f"Python {sys.version.split()[0]}",
     ]
 
 
 def _first(pattern: str, text: str) -> str:
-    """The first group of the pattern. The stacks take a second to import, and Python 3.10 cannot read TOML."""
+    """The first group of the pattern: Python 3.10 cannot read TOML."""
     match = re.search(pattern, text, re.MULTILINE)
     return match[1] if match else "unknown"
 

@@ -70,10 +70,14 @@ UNCOUNTED_PREFIXES = ("ephemeral-storage",)
 # Ours.
 POOL_GROUP_LABEL = "tpuenv/pool-group"  # on nodes: the name of the pool group; Kueue flavors select by it
 CPU_GROUP = "cpu"  # its value on the nodes of the CPU pool
+SYSTEM_GROUP = "system"  # its value on the nodes that run this environment's own controllers and nothing of the teams
+SYSTEM_TAINT = "tpuenv/system"  # on these nodes, with the value "true" and the effect NoSchedule
 TEAM_LABEL = "tpuenv/team"  # on the namespace of a team
+HOST_ACCESS_LABEL = "tpuenv/host-access"  # there too, of a team with host_access
+IMAGES_ANNOTATION = "tpuenv/allowed-images"  # there too: prefixes with commas, of which an image has one
+SERVES_LABEL = "tpuenv/serves"  # on the pods of a team that the network outside of the cluster may call
 RECIPE_LABEL = "tpuenv/recipe"  # on what `tpuenv submit` creates
 SUBMISSION_ANNOTATION = "tpuenv/submission"  # there too: another value for each start of the command
-TEAM_ACCOUNT = "training"  # the Kubernetes service account that jobs of a team run as
 LINKS = "tpuenv-links"  # the ConfigMap with the addresses of the dashboards, beside Kueue
 
 # Ours, on flavors: what one node of the flavor has for a pod, as quantities. Kueue counts whole pools, so admission

@@ -225,6 +225,13 @@ def _auth(workload: Workload) -> Iterator[Finding]:
         yield options.get("secretName").path, "cannot stand beside enableK8sTokenAuth", "remove one of the two"
 
 
+def notes(workload: Workload) -> Iterator[str]:
+    """What is accepted, and open."""
+    options = workload.cluster_spec.get("authOptions")
+    if workload.kind in RAY and options.get("mode").text() != "token":
+        yield f"{options.path} is not {{mode: token}}: whoever reaches its dashboard can run programs as the team"
+
+
 @BOOK.rule("ray-upgrade", "ValidateRayClusterUpgradeOptions", ("RayJob",))
 def _upgrade(workload: Workload) -> Iterator[Finding]:
     strategy = workload.cluster_spec.get("upgradeStrategy", "type")

@@ -8,9 +8,20 @@ from math import ceil
 
 from admission.api_server.defaults import with_defaults
 from admission.api_server.field_errors import checked
-from admission.result import Reason
-from admission.workload import API_VERSIONS, EXCLUSIVE_TOPOLOGY, KINDS, Field, NotAWorkload, PodSet, Workload
+from admission.result import Reason, never
+from admission.workload import (
+    API_VERSIONS,
+    EXCLUSIVE_TOPOLOGY,
+    KINDS,
+    Field,
+    NotAWorkload,
+    PodSet,
+    Workload,
+    containers_of,
+    templates_of,
+)
 from vocabulary.keys import UNCOUNTED_PREFIXES
+from vocabulary.quantity import parse
 
 # What KubeRay gives the containers it adds: the job's submitter, the autoscaler, the Redis clean-up (ray-operator
 # 1.7.0). Kueue counts them as well.
@@ -19,10 +30,13 @@ _AUTOSCALER = {"cpu": Fraction(1, 2), "memory": Fraction(512 * 2**20)}
 _REDIS_CLEANUP = {"cpu": Fraction(1, 5), "memory": Fraction(256 * 2**20)}
 
 
-def read(manifest: object, *, namespace: str) -> tuple[Workload, list[Reason]]:
+def read(
+    manifest: object, *, namespace: str, default_requests: Mapping[str, Mapping[str, str]] | None = None
+) -> tuple[Workload, list[Reason]]:
     """The workload in a manifest, as far as that can be used, and what is wrong with its fields.
 
-    `namespace` is for one that names none. Raises NotAWorkload for what is none of the four kinds.
+    `namespace` is for one that names none. `default_requests` are those of a container, by namespace. Raises
+    NotAWorkload for what is none of the four kinds.
     """
     whole = Field(manifest)
     kind, api_version = whole.get("kind").text(), whole.get("apiVersion").text()
@@ -34,15 +48,37 @@ def read(manifest: object, *, namespace: str) -> tuple[Workload, list[Reason]]:
     whole = Field(clean)
     metadata = whole.get("metadata")
     generated = metadata.get("generateName").text()
+    namespace = metadata.get("namespace").text() or namespace
+    wrong += _fill_in(whole, (default_requests or {}).get(namespace, {}))
     workload = Workload(
         kind=kind,
         name=metadata.get("name").text() or (f"{generated}..." if generated else ""),
-        namespace=metadata.get("namespace").text() or namespace,
+        namespace=namespace,
         labels=metadata.get("labels").texts(),
         pod_sets=tuple(_pod_sets(kind, whole)),
         manifest=whole,
     )
     return workload, wrong
+
+
+def _fill_in(whole: Field, default_requests: Mapping[str, str]) -> Iterator[Reason]:
+    """The default requests of the namespace, where a container has none: Kueue takes them before its limits, and does
+    not start a job of which a request is over its limit (pkg/workload/resources.go).
+    """
+    for container in (item for template in templates_of(whole) for item in containers_of(template.get("spec"))):
+        resources = container.get("resources")
+        requests, limits = resources.get("requests"), resources.get("limits").quantities()
+        missing = {name: value for name, value in default_requests.items() if name not in requests.mapping()}
+        for name, value in missing.items():
+            if name in limits and limits[name] < parse(value):
+                yield never(
+                    "limit-below-default-request",
+                    resources.get("limits", name).path,
+                    f"is less than the {value} that Kueue counts where a container of this namespace has no request",
+                    f"set requests.{name} as well",
+                )
+        if missing and isinstance(container.value, dict):
+            container.value["resources"] = {**resources.mapping(), "requests": {**missing, **requests.mapping()}}
 
 
 def _pod_sets(kind: str, whole: Field) -> Iterator[PodSet]:

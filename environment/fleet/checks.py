@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from environment.cpu_machine_types import cpu_machine_type
+from environment.cpu_machine_types import SYSTEM_NODES, cpu_machine_type
 from environment.fleet import xpk
 from environment.fleet.autopilot import autopilot_problems
 from environment.fleet.model import Fleet
@@ -15,6 +15,7 @@ from environment.problems import Problem
 from environment.settings.model import Settings
 from environment.settings.values import region_of
 from environment.tpu_catalogue import TPU_VM_RUNTIMES, ZONES_OF_GENERATION
+from vocabulary.printable import listed
 
 # https://cloud.google.com/kubernetes-engine/quotas
 _MOST_NODES = 65_000
@@ -54,6 +55,12 @@ def fleet_problems(settings: Settings, fleet: Fleet) -> Iterator[Problem]:
                 message=f"'group:{groups[0]}' needs RBAC_SECURITY_GROUP, without which GKE knows people one by one; "
                 "set it, or name the group's members",
             )
+        if team.host_access and settings.autopilot and not settings.xpk_compatibility:
+            yield Problem(
+                keys=(fleet.key("teams", team.name, "host_access"), "CLUSTER_MODE"),
+                message="'true' is not possible with CLUSTER_MODE=autopilot, where GKE refuses privileged pods and the "
+                "network of the host; remove it",
+            )
         if len(team.pools) >= _MOST_FLAVORS:
             yield Problem(
                 keys=(fleet.key("teams", team.name), *fleet.size_keys),
@@ -89,6 +96,7 @@ def fleet_warnings(settings: Settings, fleet: Fleet) -> Iterator[Problem]:
                     message=f"Google's list of November 2026 has no {generation} in '{item.zone}', but in "
                     f"{', '.join(ZONES_OF_GENERATION[generation])}; go on if you know that yours are there",
                 )
+    yield from _shared_hosts(fleet)
     for vm in fleet.tpu_vms:
         usual = TPU_VM_RUNTIMES[vm.slice.generation]
         if vm.runtime != usual:
@@ -106,6 +114,20 @@ def fleet_warnings(settings: Settings, fleet: Fleet) -> Iterator[Problem]:
         )
 
 
+def _shared_hosts(fleet: Fleet) -> Iterator[Problem]:
+    """A privileged pod is root on its host, and may leave something there for the pods of another team."""
+    for group in fleet.groups:
+        users = [team for team in fleet.teams if group.name in team.pools]
+        rooted = [team.name for team in users if team.host_access]
+        others = [team.name for team in users if not team.host_access]
+        if rooted and others:
+            yield Problem(
+                keys=(fleet.key("teams", rooted[0], "host_access"), fleet.key("tpu_pools", group.name)),
+                message=f"pods of {listed(rooted)} may be root on hosts that {listed(others)} uses after them; give "
+                "them pool groups of their own by `pools`, or remove host_access",
+            )
+
+
 def _no_room_for_jobs(settings: Settings) -> Iterator[Problem]:
     machine = cpu_machine_type(settings.cpu_machine_type)
     node = node_capacity(vcpu=machine.vcpu, memory_gb=machine.memory_gb)
@@ -120,4 +142,4 @@ def _no_room_for_jobs(settings: Settings) -> Iterator[Problem]:
 
 
 def _nodes(settings: Settings, fleet: Fleet) -> int:
-    return settings.cpu_max_nodes + sum(group.hosts for group in fleet.groups)
+    return settings.cpu_max_nodes + SYSTEM_NODES + sum(group.hosts for group in fleet.groups)

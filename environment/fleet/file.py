@@ -24,6 +24,8 @@ Of a team, everything optional:
   priority               verylow, low, medium, high or veryhigh, in the manifests rendered for it; default medium
   borrowing              of other teams' idle slices: true (default), false, or the most of each pool group
   lending                of its own idle slices to other teams: true (default), false, or the most of each pool group
+  host_access            true: its pods with TPUs may be privileged and use the network of their host, as those of xpk
+                         do (docs/security.md); default false, and true with XPK_COMPATIBILITY
   members                who may submit its jobs: email addresses, with `group:` before that of a Google group
 
 And `fair_sharing: true` beside the two: what is idle goes to the team that has borrowed least for its share. Without
@@ -58,7 +60,7 @@ from environment.problems import Problem
 from environment.settings import values
 from environment.settings.model import MOST_SLICES, Settings
 from environment.tpu import slice_for
-from vocabulary.keys import CPU_GROUP
+from vocabulary.keys import CPU_GROUP, SYSTEM_GROUP
 from vocabulary.printable import quoted
 from vocabulary.text_file import Unreadable, read_text
 from vocabulary.yaml_text import NotYaml, Value, parse
@@ -81,6 +83,7 @@ _TEAM: dict[str, Parse] = {
     "priority": fleet_values.one_of("priority", PRIORITIES),
     "borrowing": fleet_values.limit,
     "lending": fleet_values.limit,
+    "host_access": fleet_values.true_or_false,
 }
 
 
@@ -119,7 +122,9 @@ def _fleet(reader: Reader, root: Value, settings: Settings) -> Fleet:
     fair = "fair_sharing" in values_ and reader.parsed(values_["fair_sharing"], fleet_values.true_or_false)
     declared = sections.get("tpu_pools", {})
     groups = tuple(filter(None, (_group(reader, *item, settings) for item in declared.items())))
-    teams = tuple(filter(None, (_team(reader, *item, tuple(declared)) for item in sections.get("teams", {}).items())))
+    host_access = settings.xpk_compatibility
+    described = sections.get("teams", {}).items()
+    teams = tuple(filter(None, (_team(reader, *item, tuple(declared), host_access=host_access) for item in described)))
     names = tuple(sections.get("teams", {}))
     vms = (tpu_vm(reader, *item, names, settings.zone) for item in sections.get("tpu_vms", {}).items())
     return Fleet(
@@ -168,8 +173,8 @@ def _group(reader: Reader, name: str, value: Value, settings: Settings) -> PoolG
 
 
 def _wrong_group_name(name: str) -> str:
-    if name == CPU_GROUP:
-        return "is the name of the CPU nodes' pool; choose another"
+    if name in (CPU_GROUP, SYSTEM_GROUP):
+        return "is the name of a node pool without TPUs; choose another"
     if re.fullmatch("[a-z]([a-z0-9-]*[a-z0-9])?", name):
         return ""
     return (
@@ -215,8 +220,11 @@ def _affinity(said: Mapping[str, Any]) -> str:
     return "/".join(parts)
 
 
-def _team(reader: Reader, name: str, value: Value, declared: tuple[str, ...]) -> Team | None:
-    """The team, or None if its name is wrong. A wrong value counts as absent, so that later checks still run."""
+def _team(reader: Reader, name: str, value: Value, declared: tuple[str, ...], *, host_access: bool) -> Team | None:
+    """The team, or None if its name is wrong. `host_access` is what it has if it says nothing.
+
+    A wrong value counts as absent, so that later checks still run.
+    """
     named = True
     try:
         values.namespace(name)
@@ -240,4 +248,5 @@ def _team(reader: Reader, name: str, value: Value, declared: tuple[str, ...]) ->
         borrowing_limit=said.get("borrowing", fleet_values.NO_LIMIT).slices,
         lending_limit=said.get("lending", fleet_values.NO_LIMIT).slices,
         members=tuple(members),
+        host_access=said.get("host_access", host_access),
     )

@@ -80,6 +80,7 @@ class Team:
     borrowing_limit: int | None = None
     lending_limit: int | None = None
     members: tuple[Member, ...] = ()
+    host_access: bool = False  # its TPU pods may be privileged and use the network of their host
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +128,13 @@ def implicit_fleet(settings: Settings) -> Fleet:
         zone=settings.zone,
         autoscaled=settings.autopilot,
     )
-    team = Team(name=settings.namespace, share=Fraction(1), pools=(group.name,), members=settings.members)
+    team = Team(
+        name=settings.namespace,
+        share=Fraction(1),
+        pools=(group.name,),
+        members=settings.members,
+        host_access=settings.xpk_compatibility,
+    )
     return Fleet(
         groups=(group,),
         teams=(team,),
@@ -137,6 +144,7 @@ def implicit_fleet(settings: Settings) -> Fleet:
             f"tpu_pools.{group.name}.type": "TPU_TYPE",
             f"teams.{team.name}": "NAMESPACE",
             f"teams.{team.name}.members": "MEMBERS",
+            f"teams.{team.name}.host_access": "XPK_COMPATIBILITY",
             "teams": "NAMESPACE",
         },
         size_keys=("NUM_TPU_POOLS", "TPU_TYPE"),

@@ -74,6 +74,8 @@ def _of_team(team: Team, groups: Sequence[PoolGroup]) -> Iterator[_Pair]:
     for key, limit in (("borrowing", team.borrowing_limit), ("lending", team.lending_limit)):
         if limit is not None:
             yield key, str(limit)
+    if team.host_access:
+        yield "host_access", "true"
     if team.members:
         yield "members", [_scalar(str(member)) for member in team.members]
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from environment import Environment
+from environment.cpu_machine_types import system_machine_type
 from environment.fleet.model import CapacityMode, PoolGroup
 from environment.fleet.node_selector import capacity_labels, node_selector
 from environment.kubernetes.queues import taints_of
@@ -19,12 +20,14 @@ from vocabulary.keys import (
     POOL_GROUP_LABEL,
     POOL_LABEL,
     REGION_LABEL,
+    SYSTEM_GROUP,
+    SYSTEM_TAINT,
     ZONE_LABEL,
 )
 
 
 def node_objects(environment: Environment) -> tuple[dict[str, Any], ...]:
-    """A Node of the CPU pool and of every TPU slice; GKE gives them more labels than these.
+    """A Node of the CPU pool, of the system pool and of every TPU slice; GKE gives them more labels than these.
 
     Of Autopilot's nodes, which it makes as pods ask for them, a Node of every pool group.
     """
@@ -32,17 +35,24 @@ def node_objects(environment: Environment) -> tuple[dict[str, Any], ...]:
     if settings.autopilot:
         return tuple(_of_autopilot(group, settings.region) for group in environment.groups)
     return (
-        _node(
-            environment.names.cpu_pool,
-            {
-                POOL_LABEL: environment.names.cpu_pool,
-                POOL_GROUP_LABEL: CPU_GROUP,
-                MACHINE_LABEL: settings.cpu_machine_type,
-                **_place(settings.region, settings.zone_of_cpu_nodes),
-            },
+        _without_tpus(environment, environment.names.cpu_pool, CPU_GROUP, settings.cpu_machine_type),
+        _without_tpus(
+            environment,
+            environment.names.system_pool,
+            SYSTEM_GROUP,
+            system_machine_type(settings.cpu_machine_type).name,
+            [{"key": SYSTEM_TAINT, "value": "true", "effect": "NoSchedule"}],
         ),
         *(node for group in environment.groups for node in _slices(group, settings.region)),
     )
+
+
+def _without_tpus(
+    environment: Environment, pool: str, group: str, machine_type: str, taints: Sequence[dict[str, str]] = ()
+) -> dict[str, Any]:
+    place = _place(environment.settings.region, environment.settings.zone_of_cpu_nodes)
+    labels = {POOL_LABEL: pool, POOL_GROUP_LABEL: group, MACHINE_LABEL: machine_type, **place}
+    return _node(pool, labels, taints)
 
 
 def _of_autopilot(group: PoolGroup, region: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from environment.fleet.model import LONGEST_RUN_HOURS, PRIORITIES, CapacityMode,
 from environment.fleet.node_selector import node_selector
 from environment.fleet.quotas import lendable, slices_of_teams
 from environment.kubernetes.cpu_memory_quotas import COMPUTE, Quota, compute_quotas, cpu_node, cpu_pool, tpu_node
+from environment.kubernetes.team_objects import object_quota
 from environment.names import CPU_FLAVOR
 from environment.node_capacity import NodeCapacity
 from vocabulary.keys import (
@@ -31,6 +32,7 @@ from vocabulary.keys import (
     TPU,
 )
 from vocabulary.quantity import count, decimal, gibibytes
+from vocabulary.team_rules import POD_PRIORITIES
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"
 COHORT = "fleet"  # all teams: what one does not use, another may borrow
@@ -50,7 +52,7 @@ _CAPACITY_ORDER = (
 
 # Pods of xpk name one of these PriorityClasses, by default "medium", and cannot be created without it (xpk 1.13.1,
 # commands/workload.py). Kueue takes the value for the priority of a job without a label; nodes stop nobody for it.
-_POD_PRIORITIES = {"very-low": 100, "low": 250, "medium": 500, "high": 750, "very-high": 1000}
+_POD_PRIORITIES = dict(zip(POD_PRIORITIES, PRIORITIES.values(), strict=True))
 
 
 # https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest
@@ -62,9 +64,10 @@ _QUEUED_TAINT = {"key": QUEUED_TAINT, "value": "true", "effect": "NoSchedule"}
 def queue_objects(environment: Environment) -> tuple[dict[str, Any], ...]:
     """Every queue object of the environment, what others name before what names it.
 
-    Flavors, provisioning configs and checks of queued groups, priority classes, ClusterQueues, LocalQueues. Quotas of
-    all teams add up to what the node pools hold at their largest. A team's chips are whole slices. With
-    XPK_COMPATIBILITY, a further LocalQueue of each team and the ConfigMaps that xpk reads.
+    Flavors, provisioning configs and checks of queued groups, priority classes, ClusterQueues, LocalQueues, and the
+    quota of objects in each team's namespace. Quotas of all teams add up to what the node pools hold at their largest.
+    A team's chips are whole slices. With XPK_COMPATIBILITY, a further LocalQueue of each team and the ConfigMaps that
+    xpk reads.
     """
     teams = environment.teams
     queued = [group for group in environment.groups if group.capacity is CapacityMode.QUEUED]
@@ -77,6 +80,7 @@ def queue_objects(environment: Environment) -> tuple[dict[str, Any], ...]:
         *(_pod_priority_class(name, value) for name, value in _POD_PRIORITIES.items()),
         *_cluster_queues(environment),
         *(_local_queue(team, LOCAL_QUEUE) for team in teams),
+        *(object_quota(environment, team) for team in teams),
         *(_xpk_objects(environment) if environment.settings.xpk_compatibility else ()),
     )
 

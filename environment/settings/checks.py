@@ -83,7 +83,7 @@ def _pipeline_conflicts(settings: Settings) -> Iterator[Problem]:
         yield Problem(
             keys=("BUILDER_IMAGE", "BUILD_REPOSITORY"),
             message="is empty while BUILD_REPOSITORY is set; build the image that the builds run in "
-            "(docs/pipeline.md, step 6) and write its name with its digest, or leave BUILD_REPOSITORY empty",
+            "(docs/pipeline.md, step 5) and write its name with its digest, or leave BUILD_REPOSITORY empty",
         )
     project = values.repository_parts(settings.build_repository)["project"]
     if project.isdigit() and not settings.project_number:
@@ -128,12 +128,6 @@ def settings_warnings(settings: Settings, now: datetime) -> Iterator[Problem]:
         yield Problem(
             keys=tuple(reversed(_EXCLUSION)),
             message=f"'{end:%Y-%m-%dT%H:%M:%SZ}' is in the past, so the exclusion keeps no upgrade away",
-        )
-    if settings.gke_auth_plugin and settings.build_repository:
-        yield Problem(
-            keys=("GKE_AUTH_PLUGIN", "BUILD_REPOSITORY"),
-            message="'true' stops the builds, whose image has no gke-gcloud-auth-plugin; keep it false in vars.env, "
-            "and set it in the shell of a person who deploys",
         )
     if settings.gke_version and int(settings.gke_version.split(".")[1]) < _TESTED_MINOR:
         yield Problem(

@@ -72,7 +72,11 @@ class Settings:
     hold_queues: bool = field(metadata=_key("false", values.true_or_false))
     deletion_protection: bool = field(metadata=_key("true", values.true_or_false))
     destroy_data: bool = field(metadata=_key("false", values.true_or_false))
-    gke_auth_plugin: bool = field(metadata=_key("false", values.true_or_false))
+    egress: str = field(metadata=_key("internet", values.one_of("internet", "google")))
+    allowed_images: tuple[str, ...] = field(
+        metadata=_optional(values.image_prefixes, unset=()) | {"longest": _LONGEST_LIST}
+    )
+    data_access_logs: bool = field(metadata=_key("false", values.true_or_false))
     xpk_compatibility: bool = field(metadata=_key("false", values.true_or_false))
     observability: bool = field(metadata=_key("true", values.true_or_false))
     alert_emails: tuple[str, ...] = field(metadata=_optional(email_addresses, unset=()) | {"longest": _LONGEST_LIST})

@@ -262,6 +262,19 @@ def pinned_image(text: str) -> str:
     )
 
 
+def image_prefixes(text: str) -> tuple[str, ...]:
+    """What image references begin with, ended so that `host/team/` does not let in `host/team-of-others/`."""
+    prefixes = tuple(filter(None, re.split("[, ]+", text)))
+    for prefix in prefixes:
+        _matching(
+            prefix,
+            r"[a-z0-9-]+(\.[a-z0-9-]+)+(:[1-9][0-9]{0,4})?/([a-z0-9._/-]+[/:@])?",
+            f"has '{prefix}', which is no beginning of an image; write hosts and paths that end in a slash (all "
+            "below), a colon or an @ (one image), such as gcr.io/my-project/ or docker.io/library/python:",
+        )
+    return prefixes
+
+
 def _mirror(text: str, pattern: str, wrong: str) -> str:
     """`pattern` lets a port have five digits."""
     port = re.search(r":([0-9]+)(/|$)", _matching(text, pattern, wrong))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rehearsal.cloudbuild.config import Config, NotABuild, parse_file
+from rehearsal.cloudbuild.config import LOGGED, Config, NotABuild, parse_file
 from rehearsal.cloudbuild.images import DOCKER, Images, NoSuchImage
 from rehearsal.cloudbuild.triggers import Trigger
 
@@ -61,5 +61,5 @@ def _of_trigger(config: Config, trigger: Trigger) -> Iterator[str]:
                 f"{config.declared_at}: substitutions.{name}: is empty, and trigger {trigger.name} does not give it; "
                 "write a value"
             )
-    if not config.logs_bucket:
-        yield f"{config.file}: logsBucket: is missing; a build with a service account of its own needs it"
+    if config.logging != LOGGED:
+        yield f"{config.file}: options.logging: is not {LOGGED}; a build with a service account of its own needs it"

@@ -19,6 +19,7 @@ from vocabulary.yaml_text import NotYaml, Value, parse
 # Of a build that says none: one hour.
 TIMEOUT_SECONDS = 3600.0
 _LONGEST_SECONDS = 24 * 3600.0
+LOGGED = "CLOUD_LOGGING_ONLY"  # in options.logging
 _START = "-"  # in waitFor: the start of the build
 _TEXT = "tag:yaml.org,2002:str"
 _FLAG = "tag:yaml.org,2002:bool"
@@ -30,6 +31,8 @@ _REFUSED = {
     "allowExitCodes": "a step that fails must fail the build",
     "script": "write it into a program of the repository and call that",
     "serviceAccount": "a build runs as the account of its trigger",
+    # Cloud Build makes no substitutions in it: GoogleCloudPlatform/cloud-builders issue 280
+    "logsBucket": "write options: {logging: CLOUD_LOGGING_ONLY}",
 }
 
 
@@ -73,7 +76,6 @@ class Config:
     file: str
     steps: tuple[Step, ...]
     timeout: float = TIMEOUT_SECONDS
-    logs_bucket: str = ""
     env: tuple[str, ...] = ()
     logging: str = ""
     images: tuple[str, ...] = ()
@@ -86,7 +88,7 @@ class Config:
         """All in which substitutions are made."""
         for step in self.steps:
             yield from step.texts()
-        yield from (self.logs_bucket, *self.env, *self.images, *self.tags)
+        yield from (*self.env, *self.images, *self.tags)
 
     def filled(self, given: Mapping[str, str], built_in: Mapping[str, str]) -> Config:
         """The file for one build, with what its trigger gives. Raises NotABuild for a substitution it does not know."""
@@ -117,7 +119,6 @@ class Config:
         return replace(
             self,
             steps=steps,
-            logs_bucket=substituted(self.logs_bucket, values),
             env=fill(self.env),
             images=fill(self.images),
             tags=fill(self.tags),
@@ -155,7 +156,7 @@ class _Reader:
         self.problems: list[str] = []
 
     def config(self, root: Value) -> Config:
-        fields = self._fields(root, ("steps", "timeout", "logsBucket", "options", "substitutions", "images", "tags"))
+        fields = self._fields(root, ("steps", "timeout", "options", "substitutions", "images", "tags"))
         steps = self._steps(fields.get("steps"), root)
         timeout = self._seconds(fields.get("timeout")) or TIMEOUT_SECONDS
         options = self._options(fields.get("options"))
@@ -163,7 +164,6 @@ class _Reader:
             file=self.file,
             steps=steps,
             timeout=timeout,
-            logs_bucket=self._text(fields.get("logsBucket")),
             env=self._env(options.get("env")),
             logging=self._text(options.get("logging")),
             images=self._texts(fields.get("images")),
@@ -180,9 +180,9 @@ class _Reader:
 
     def _options(self, value: Value | None) -> dict[str, Value]:
         fields = self._fields(value, ("logging", "substitutionOption", "dynamicSubstitutions", "env")) if value else {}
-        for key, only in (("logging", "GCS_ONLY"), ("substitutionOption", "MUST_MATCH")):
-            if key in fields and self._text(fields[key]) != only:
-                self._wrong(fields[key], f"only {only} is supported")
+        for key, supported in (("logging", (LOGGED, "GCS_ONLY")), ("substitutionOption", ("MUST_MATCH",))):
+            if key in fields and self._text(fields[key]) not in supported:
+                self._wrong(fields[key], f"only {' and '.join(supported)} is supported")
         return fields
 
     def _steps(self, value: Value | None, root: Value) -> tuple[Step, ...]:

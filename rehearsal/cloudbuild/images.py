@@ -10,13 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from vocabulary.sources import IMAGES
+
 # What a step may call by its name: nothing else of this machine (make, git, curl) is in the image.
 _PROGRAMS = Path(__file__).with_name("image_programs.txt")
 
 _DIGEST = re.compile(r"[^@\s]+@sha256:[0-9a-f]{64}")
 
 # Google's own image with Docker in it: it needs a Docker, which this machine may not have.
-DOCKER = "gcr.io/cloud-builders/docker"
+DOCKER = IMAGES["docker"].by_digest
 
 
 class NoSuchImage(Exception):

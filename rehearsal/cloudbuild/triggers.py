@@ -20,7 +20,8 @@ TRIGGER = "google_cloudbuild_trigger"
 class Trigger:
     """A trigger: where it is, its file, what it gives the build, whom the build runs as, whether a person must agree.
 
-    `push` and `pull_request` are regular expressions of branches, empty where such an event starts nothing.
+    `push` and `pull_request` are regular expressions of branches, empty where such an event starts nothing. With
+    `on_comment`, a pull request starts it when a collaborator comments /gcbrun, and not by itself.
     """
 
     path: str
@@ -32,6 +33,7 @@ class Trigger:
     approval: bool
     push: str = ""
     pull_request: str = ""
+    on_comment: bool = False
     repository: str = ""
 
 
@@ -49,8 +51,14 @@ def trigger(cloud: Cloud, name: str) -> Trigger:
 
 
 def started_by(cloud: Cloud, event: str, branch: str) -> list[Trigger]:
-    """Those that an event ("push" or "pull_request") on a branch starts; of a pull request it is the base branch."""
-    patterns = [(trigger, getattr(trigger, event)) for trigger in triggers(cloud)]
+    """Those that an event on a branch starts: "push", "pull_request" of a collaborator or, of which that is the base
+    branch, "comment" /gcbrun. A comment starts all that pull requests start, also those that need none.
+
+    https://cloud.google.com/build/docs/api/reference/rest/v1/projects.locations.triggers#CommentControl
+    """
+    if event == "pull_request":
+        return [trigger for trigger in started_by(cloud, "comment", branch) if not trigger.on_comment]
+    patterns = [(each, each.push if event == "push" else each.pull_request) for each in triggers(cloud)]
     return [trigger for trigger, pattern in patterns if pattern and re.search(pattern, branch)]
 
 
@@ -67,6 +75,7 @@ def described(values: Attributes, *, path: str = "") -> Trigger:
         approval=bool(value_at(values, "approval_config.approval_required")),
         push=_branch(block_at(event, "push")),
         pull_request=_branch(block_at(event, "pull_request")),
+        on_comment=block_at(event, "pull_request").get("comment_control") == "COMMENTS_ENABLED",
         repository=str(event.get("repository") or source.get("repository") or ""),
     )
 

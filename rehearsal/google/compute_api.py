@@ -3,19 +3,22 @@
 https://cloud.google.com/compute/docs/reference/rest/v1/projects/get, regions/get, machineTypes/get, reservations/get
 https://cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos/get
 https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations/getServerConfig
+https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters/list
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from rehearsal.cloud import Attributes, Cloud
 from rehearsal.google import locations
 from rehearsal.google.gke import VERSION
 from rehearsal.google.http_access import caller, permit
-from rehearsal.google.network import NETWORK, ROUTER, SUBNET
+from rehearsal.google.network import CLUSTER, NETWORK, ROUTER, SUBNET
 from rehearsal.http_server import HttpError, Request, Response, json_response
+from rehearsal.terraform.values import value_at
 
 _LIMIT = 100_000  # of every quota but these
 _LIMITS = {"NETWORKS": 15, "SUBNETWORKS": 275, "ROUTERS": 20}
@@ -46,7 +49,9 @@ _PATHS = {
         rf"/compute/v1/{_PROJECT}/zones/(?P<place>[^/]+)/reservations/(?P<name>[^/]+)"
     ),
     "compute.networks.get": re.compile(rf"/compute/v1/{_PROJECT}/global/networks/(?P<name>[^/]+)"),
-    "container.clusters.list": re.compile(rf"/v1/{_PROJECT}/locations/(?P<place>[^/]+)/serverConfig"),
+    "container.clusters.list": re.compile(
+        rf"/v1/{_PROJECT}/locations/(?P<place>[^/]+)/(?P<name>serverConfig|clusters)"
+    ),
     "cloudquotas.quotas.get": re.compile(
         rf"/v1/{_PROJECT}/locations/global/services/compute\.googleapis\.com/quotaInfos/(?P<name>[^/]+)"
     ),
@@ -90,7 +95,7 @@ def _answer(cloud: Cloud, permission: str, match: re.Match[str]) -> Attributes |
     if permission == "compute.networks.get" and cloud.get(NETWORK, path) is not None:
         return {"kind": "compute#network", "name": name}
     if permission == "container.clusters.list":
-        return _server_config()
+        return _server_config() if name == "serverConfig" else {"clusters": [*_clusters(cloud, match[1])]}
     if permission == "cloudquotas.quotas.get" and name in _QUOTA_IDS:
         return _quota_info(match[0].removeprefix("/v1/"), name)
     return None
@@ -98,6 +103,16 @@ def _answer(cloud: Cloud, permission: str, match: re.Match[str]) -> Attributes |
 
 def _quota(metric: str, usage: int) -> dict[str, Any]:
     return {"metric": metric, "limit": float(_LIMITS.get(metric, _LIMIT)), "usage": float(usage)}
+
+
+def _clusters(cloud: Cloud, project: str) -> Iterator[Attributes]:
+    for item in cloud.find(CLUSTER, prefix=f"{project}/"):
+        pool = value_at(item.attributes, "workload_identity_config.workload_pool")
+        yield {
+            "name": item.attributes["name"],
+            "location": item.attributes["location"],
+            "workloadIdentityConfig": {"workloadPool": pool},
+        }
 
 
 def _server_config() -> Attributes:

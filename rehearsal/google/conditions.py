@@ -12,7 +12,12 @@ from typing import Any
 # https://cloud.google.com/iam/docs/conditions-overview#limits
 MOST_OPERATORS = 12
 
-_TOKEN = re.compile(r"""\s*(?:(?P<text>"[^"]*"|'[^']*')|(?P<word>[A-Za-z_]\w*)|(?P<sign>&&|\|\||==|!=|[!()\[\],.]))""")
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<text>"[^"]*"|'[^']*')|(?P<word>[A-Za-z_]\w*)|(?P<number>\d+)|(?P<sign>&&|\|\||==|!=|[!()\[\],.]))"""
+)
+
+
+_NO_TUNNEL = {"ip": "", "port": 0}  # nothing here asks for a tunnel of IAP
 
 
 class BadCondition(Exception):
@@ -29,7 +34,7 @@ def holds(expression: str, *, resource: Mapping[str, str], attributes: Mapping[s
 
     Raises BadCondition.
     """
-    reader = _Reader(_tokens(expression), {"resource": resource}, attributes)
+    reader = _Reader(_tokens(expression), {"resource": resource, "destination": _NO_TUNNEL}, attributes)
     value = reader.either()
     if reader.at < len(reader.tokens) or not isinstance(value, bool):
         raise BadCondition(f"{expression!r} is no condition")
@@ -89,6 +94,8 @@ class _Reader:
             value = self._list("]")
         elif token[0] in "\"'":
             value = token[1:-1]
+        elif token.isdecimal():
+            value = int(token)
         elif token == "api":
             value = self
         elif token in self.variables:

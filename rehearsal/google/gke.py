@@ -258,6 +258,14 @@ def cluster_values(change: Change) -> Attributes:
     }
 
 
+def cluster_as_stored(_: Change, sent: Attributes) -> Attributes:
+    """Of a cluster without IP endpoints GKE may say either, and the provider reads it into an argument of its own."""
+    if value_at(sent, "control_plane_endpoints_config.ip_endpoints_config.enabled") is not False:
+        return sent
+    private = block_at(sent, "private_cluster_config") | {"enable_private_endpoint": True}
+    return {**sent, "private_cluster_config": [private]}
+
+
 RESOURCE_TYPES = (
     GoogleResource(
         type_=CLUSTER,
@@ -282,6 +290,7 @@ RESOURCE_TYPES = (
         ),
         removal=(cluster_is_unprotected,),
         computed=cluster_values,
+        stored=cluster_as_stored,
         known=lambda _, planned: {"enable_intranode_visibility": True} if is_autopilot(planned) else {},
         state_only=("deletion_protection", "remove_default_node_pool", "min_master_version"),
         labels="resource_labels",

@@ -178,6 +178,7 @@ RESOURCE_TYPES = (
         ),
         computed=lambda change: {"name": change.name, "deleted": False},
     ),
+    GoogleResource(type_="google_project_iam_audit_config", merges=True),  # what the service had is replaced
     member_resource(
         "google_project_iam_member",
         # Legacy roles of buckets and objects cannot be granted on a project.

@@ -1,4 +1,4 @@
-"""Networks, subnets, routers, NAT, firewalls."""
+"""Networks, subnets, routers, NAT, firewalls, private names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ipaddress import IPv4Network
 from itertools import combinations
 
 from rehearsal.cloud import Attributes, Object
-from rehearsal.google.errors import in_use, invalid, require
+from rehearsal.google.errors import bad_request, in_use, invalid, require
 from rehearsal.google.locations import region_exists
 from rehearsal.google.resource import Change, GoogleResource, Reference, matches, unused
 from rehearsal.terraform.planning import Path
@@ -18,12 +18,16 @@ SUBNET = "google_compute_subnetwork"
 ROUTER = "google_compute_router"
 NAT = "google_compute_router_nat"
 FIREWALL = "google_compute_firewall"
+ZONE = "google_dns_managed_zone"
+RECORDS = "google_dns_record_set"
 CLUSTER = "google_container_cluster"
 TPU_VM = "google_tpu_v2_vm"
 
 IN_NETWORK = Reference(attribute="network", type_=NETWORK, default="default")
 IN_SUBNET = Reference(attribute="subnetwork", type_=SUBNET, default="default")
 TPU_VM_IN_SUBNET = Reference(attribute="network_config.subnetwork", type_=SUBNET, default="default")
+ZONE_IN_NETWORK = Reference(attribute="private_visibility_config.networks.network_url", type_=NETWORK)
+OF_ZONE = Reference(attribute="managed_zone", type_=ZONE)
 OF_ROUTER = Reference(attribute="router", type_=ROUTER)
 
 # RFC 1035: a lower-case letter, then letters, digits and dashes, 63 at most.
@@ -161,6 +165,13 @@ def delete_nat_of_router(change: Change) -> None:
         change.client.cloud.delete(nat.kind, nat.name)
 
 
+def record_is_of_its_zone(change: Change) -> None:
+    """https://cloud.google.com/dns/docs/records#adding_a_record"""
+    zone, name = change.get(ZONE, OF_ZONE.target(change.client, change.values)) or {}, change.values["name"]
+    within = f".{name}".endswith(f".{zone.get('dns_name')}")
+    require(within, f"Invalid value for 'entity.change.additions[0].name': '{name}'", bad_request)
+
+
 def shrinks(prior: Attributes, planned: Attributes) -> list[Path]:
     """A primary range that grows is changed in place, any other change replaces the subnet (the provider's
     `isShrinkageIpCidr`).
@@ -185,7 +196,10 @@ RESOURCE_TYPES = (
         type_=NETWORK,
         checks=(name_is_valid, mtu_is_valid),
         # https://cloud.google.com/vpc/docs/create-modify-vpc-networks#deleting_a_network
-        removal=(unused("network resource", IN_NETWORK, SUBNET, ROUTER, FIREWALL, CLUSTER),),
+        removal=(
+            unused("network resource", IN_NETWORK, SUBNET, ROUTER, FIREWALL, CLUSTER),
+            unused("network resource", ZONE_IN_NETWORK, ZONE),
+        ),
         computed=lambda _: {"mtu": 1460, "routing_mode": "REGIONAL"},
         state_only=("delete_default_routes_on_create",),
     ),
@@ -222,5 +236,16 @@ RESOURCE_TYPES = (
         type_=FIREWALL,
         checks=(name_is_valid, IN_NETWORK),
         computed=lambda _: {"direction": "INGRESS"},
+    ),
+    GoogleResource(
+        type_=ZONE,
+        checks=(name_is_valid, ZONE_IN_NETWORK),
+        # https://cloud.google.com/dns/docs/zones#delete-zone
+        removal=(unused("managed zone", OF_ZONE, RECORDS),),
+        state_only=("force_destroy",),
+    ),
+    GoogleResource(
+        type_=RECORDS,
+        checks=(OF_ZONE, record_is_of_its_zone),
     ),
 )

@@ -17,11 +17,10 @@ from rehearsal.cloud import Attributes, Cloud
 from rehearsal.google.conditions import BadCondition, holds
 from vocabulary.resource_types import facts_of, fill, is_described, missing_facts
 
-TOKEN = "rehearsal"  # of the project's administrator; with ":" and an email after it, of that account
+# In two pieces: a checkout in a rehearsal holds this file, and nothing there may hold the token.
+TOKEN = "rehearsal-" + "access-token"  # of the project's administrator; with ":" and an email after it, of that account
 ADMINISTRATOR = ""
 _PRINCIPAL = "principal://"  # https://cloud.google.com/iam/docs/principal-identifiers
-_ISSUED = "#"  # before the hour in which a token was issued, unless that is the first
-_CLOCK = "clock"
 
 ROLE = "google_project_iam_custom_role"
 PROJECT_MEMBER = "google_project_iam_member"
@@ -44,33 +43,15 @@ def account_of(token: str | None) -> str | None:
     """The email of a service account or a person, the principal:// of a Kubernetes service account, ADMINISTRATOR, or
     None for a token that is none here.
     """
-    token = (token or "").partition(_ISSUED)[0]
     if token == TOKEN:
         return ADMINISTRATOR
-    account = token.removeprefix(f"{TOKEN}:")
+    account = (token or "").removeprefix(f"{TOKEN}:")
     return account if token != account and ("@" in account or account.startswith(_PRINCIPAL)) else None
 
 
-def token_of(account: str, *, hour: int = 0) -> str:
-    """The access token that `account_of` understands, as it is issued in that hour of the cloud."""
-    return (f"{TOKEN}:{account}" if account else TOKEN) + (f"{_ISSUED}{hour}" if hour else "")
-
-
-def hour_of(cloud: Cloud) -> int:
-    """How many hours have passed in the cloud: its time stands still but for `let_an_hour_pass`."""
-    return int((cloud.get(_CLOCK, "hour") or {"hour": 0})["hour"])
-
-
-def let_an_hour_pass(cloud: Cloud) -> None:
-    """Every access token that there is expires: they live an hour at most.
-
-    https://cloud.google.com/docs/authentication/token-types#access-tokens
-    """
-    cloud.put(_CLOCK, "hour", {"hour": hour_of(cloud) + 1})
-
-
-def expired(cloud: Cloud, token: str) -> bool:
-    return int(token.partition(_ISSUED)[2] or 0) < hour_of(cloud)
+def token_of(account: str) -> str:
+    """The access token that `account_of` understands."""
+    return f"{TOKEN}:{account}" if account else TOKEN
 
 
 def denied(

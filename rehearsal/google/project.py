@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rehearsal.cloud import Attributes, Cloud
 from rehearsal.google.errors import forbidden
-from rehearsal.google.permissions import hour_of, token_of
 from rehearsal.google.resource import PROJECT, SERVICE, Change, GoogleDataSource, GoogleResource, matches
 from rehearsal.terraform.resource_type import Client
 
@@ -27,23 +24,6 @@ def stays_on(change: Change) -> None:
     if (change.prior or {}).get("disable_on_destroy") is False:
         kept = {key: change.values.get(key) for key in ("id", "project", "service")}
         change.client.cloud.put(SERVICE, change.name, kept)
-
-
-class ClientConfig:
-    """data.google_client_config"""
-
-    type_ = "google_client_config"
-
-    def read(self, client: Client, config: Attributes) -> Attributes:
-        settings: dict[str, Any] = client.settings
-        place = {key: settings.get(key) for key in ("project", "region", "zone")}
-        return {
-            **config,
-            **place,
-            "id": f'projects/"{place["project"]}"/regions/"{place["region"]}"/zones/"{place["zone"] or ""}"',
-            "access_token": settings.get("access_token") or token_of(client.account, hour=hour_of(client.cloud)),
-            "default_labels": settings.get("default_labels"),
-        }
 
 
 def _project(client: Client, config: Attributes) -> Attributes:
@@ -80,5 +60,4 @@ DATA_SOURCES = (
         known=_project,
         answer=("project_id", "name", "number"),
     ),
-    ClientConfig(),
 )

@@ -19,8 +19,8 @@ from rehearsal.terraform.resource_type import Client, Refusal
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """A chart as loaded. `programs`: what runs at which hook event; `pods_on`: where in the values its pods' node
-    selector is.
+    """A chart as loaded. `programs`: what runs at which hook event; `pods`: the key of the values that has the node
+    selector and the tolerations of its pods, "" for the values themselves.
     """
 
     name: str
@@ -30,19 +30,24 @@ class Chart:
     programs: dict[str, str] = field(default_factory=dict)
     installs: tuple[Resource, ...] = ()
     keeps_crds: bool = False
-    pods_on: tuple[str, ...] = ()
+    pods: str = ""
 
 
 # The published charts that exist, as far as this project may use them.
 _PUBLISHED = {
-    "kueue": Chart(name="kueue", version="", installs=tuple(KUEUE), pods_on=("controllerManager", "nodeSelector")),
-    "jobset": Chart(
-        name="jobset", version="", installs=tuple(JOBSET), keeps_crds=True, pods_on=("controller", "nodeSelector")
-    ),
+    "kueue": Chart(name="kueue", version="", installs=tuple(KUEUE), pods="controllerManager"),
+    "jobset": Chart(name="jobset", version="", installs=tuple(JOBSET), keeps_crds=True, pods="controller"),
 }
+# By version, their digests: https://github.com/kubernetes/k8s.io/pull/9831, 9856, 9006 and 9456.
 _VERSIONS = {
-    "kueue": ("0.16.6", "0.17.1", "0.17.8", "0.18.6", "0.19.0", "0.19.1", "0.19.2"),
-    "jobset": ("0.10.1", "0.11.0", "0.12.0"),
+    "kueue": {
+        "0.19.1": "sha256:b8d0ba07db35275bc3c4702a7152db544748c83647e5d7949a2b20c2cc8f7642",
+        "0.19.2": "sha256:ab436c33ef6c6b9b9e95b633e618bca0e0e436d6581d3b27bd12fc8a8026ab34",
+    },
+    "jobset": {
+        "0.11.0": "sha256:04c41764639c3d1f72adb7cf8bf619caae656c306856ad3b1b0f528e26ff03ec",
+        "0.12.0": "sha256:02808a890a0b0e03a1d3bf5959e2f562b3b47c15e446bbba358c1d24e1f81b24",
+    },
 }
 _UPSTREAM = "oci://registry.k8s.io"
 
@@ -56,6 +61,7 @@ def load(client: Client, *, chart: str, repository: str, version: str) -> Chart:
     """The chart that a release names; raises Refusal when there is none."""
     if chart.startswith((".", "/")) or (not repository and "/" in chart):
         return _local(_found(client, chart))
+    chart, _, digest = chart.partition("@")
     known = published(chart)
     where = f"{repository.removeprefix('oci://')}/{chart}:{version or 'latest'}"
     right_place = not repository.startswith(_UPSTREAM) or repository == f"{_UPSTREAM}/{chart}/charts"
@@ -64,7 +70,13 @@ def load(client: Client, *, chart: str, repository: str, version: str) -> Chart:
             "Error locating chart",
             f'Unable to locate chart {chart}: failed to perform "FetchReference" on source: {where}: not found',
         )
-    version = version or _VERSIONS[chart][-1]
+    version = version or [*_VERSIONS[chart]][-1]
+    if digest and digest != _VERSIONS[chart][version]:
+        raise Refusal(
+            "Error locating chart",
+            f"Unable to locate chart oci://{where.rpartition(':')[0]}@{digest}: "
+            f"chart reference digest mismatch: {_VERSIONS[chart][version]} is not {digest}",
+        )
     return replace(known, version=version, app_version=f"v{version}")
 
 

@@ -15,6 +15,7 @@ from rehearsal.kubernetes.resources import ALL, Resource
 from rehearsal.terraform.resource_type import Refusal
 
 SECRET = next(item for item in ALL if item.kind == "Secret")
+CONFIG_MAP = next(item for item in ALL if item.kind == "ConfigMap")
 
 
 class Authorized(Api):

@@ -285,8 +285,9 @@ def explain(api: Objects, job: Object) -> admission.Explanation:
 
 def admission_objects(api: Objects) -> list[Object]:
     """What `admission` reads of the cluster."""
-    kinds = ("Namespace", "ResourceFlavor", "ClusterQueue", "LocalQueue", "WorkloadPriorityClass", "PriorityClass")
-    return [item for item in api.of_kind(*kinds, "Workload") if item["kind"] != "Workload" or _admitted_by(item)]
+    kinds = ("Namespace", "LimitRange", "WorkloadPriorityClass", "PriorityClass")
+    queues = ("ResourceFlavor", "ClusterQueue", "LocalQueue", "Workload")
+    return [item for item in api.of_kind(*kinds, *queues) if item["kind"] != "Workload" or _admitted_by(item)]
 
 
 def _new_workload(api: Objects, job: Object, priority: int) -> Object:

@@ -18,7 +18,7 @@ from rehearsal.cloud import Attributes
 from rehearsal.kubernetes import charts, controllers, kueue_configuration, server, warden, webhooks
 from rehearsal.kubernetes.api import Api, merge
 from rehearsal.kubernetes.charts import Chart
-from rehearsal.kubernetes.cluster_access import SECRET, Authorized
+from rehearsal.kubernetes.cluster_access import CONFIG_MAP, SECRET, Authorized
 from rehearsal.kubernetes.nodes import nodes
 from rehearsal.kubernetes.provider_access import UNAUTHORIZED, cluster_api
 from rehearsal.kubernetes.resources import CRD, JOBSET, NAMESPACE, crd
@@ -31,6 +31,7 @@ from vocabulary.resource_types import provider_facts
 
 KIND = "helm_release"
 
+_DRIVERS = {"secret": SECRET, "configmap": CONFIG_MAP}
 _NAME_LIMIT = 53  # https://helm.sh/docs/chart_template_guide/named_templates/
 _LAST_LINES = 12  # of a failed program's output
 
@@ -123,7 +124,8 @@ class Release:
 
 
 def _api(client: Client, verb: str, release: Attributes) -> Api:
-    """Helm keeps its releases in Secrets of their namespace, and lists all of them to get one.
+    """Helm keeps its releases in objects of their namespace, Secrets if the provider names no other driver, and lists
+    all of them to get one.
 
     https://helm.sh/docs/topics/advanced/#storage-backends
     """
@@ -139,7 +141,7 @@ def _api(client: Client, verb: str, release: Attributes) -> Api:
         raise Refusal(f"Kubernetes cluster unreachable: {words}", refusal.detail) from refusal
     if isinstance(api, Authorized):
         for needed in dict.fromkeys(("list", verb)):
-            api.authorize(needed, SECRET, str(release["namespace"]))
+            api.authorize(needed, _DRIVERS[client.settings.get("helm_driver") or "secret"], str(release["namespace"]))
     return api
 
 
@@ -203,18 +205,24 @@ def _not_ready(api: Api, chart: Chart, values: dict[str, Any]) -> str:
         wrong = kueue_configuration.problem(text) if isinstance(text, str) else ""
         if wrong:
             return f"context deadline exceeded: the manager of {chart.name} does not start: {wrong}"
-    selector: Any = values
-    for part in chart.pods_on:
-        selector = selector.get(part) or {} if isinstance(selector, dict) else {}
+    return _without_node(api, chart.name, values.get(chart.pods) or {})
+
+
+def _without_node(api: Api, name: str, pods: dict[str, Any]) -> str:
+    """Why the pods with this node selector and these tolerations do not start, or ""."""
+    selector, tolerations = pods.get("nodeSelector") or {}, pods.get("tolerations") or []
     if warden.is_watched(api):
-        refused = [words for _, words in warden.violations({"nodeSelector": selector})]
-        return f"context deadline exceeded: no pods of {chart.name}: {refused[0]}" if refused else ""
-    fitting = [
-        node for node in nodes(api.cloud, api.cluster) if not node.taints and selector.items() <= node.labels.items()
-    ]
-    if not fitting:
-        words = ", ".join(f"{key}={value}" for key, value in selector.items()) or "no taint"
-        return f"context deadline exceeded: the pods of {chart.name} are pending: no node pool with {words}"
+        refused = [words for _, words in warden.violations({"nodeSelector": selector, "tolerations": tolerations})]
+        return f"context deadline exceeded: no pods of {name}: {refused[0]}" if refused else ""
+    tolerated = {item["key"] for item in tolerations}
+    pools = nodes(api.cloud, api.cluster)
+    if not any(selector.items() <= node.labels.items() and tolerated.issuperset(node.taints) for node in pools):
+        labels = ", ".join(f"{key}={value}" for key, value in selector.items()) or "any labels"
+        taints = ", ".join(sorted(tolerated)) or "none"
+        return (
+            f"context deadline exceeded: the pods of {name} are pending: no node pool with {labels} whose taints they"
+            f" tolerate ({taints})"
+        )
     return ""
 
 
@@ -241,6 +249,8 @@ def _run(client: Client, api: Api, release: Attributes, event: str) -> str:
     program = release["programs"].get(event)
     if program is None:
         return ""
+    if pending := _without_node(api, release["name"], release["values"]):
+        return pending
     environment = {
         "PATH": os.defpath,
         "VALUES": json.dumps(release["values"]),

@@ -1,4 +1,4 @@
-"""How a provider reaches a cluster: by the address and token in its `provider` block."""
+"""How a provider reaches a cluster: by the address in its `provider` block, with a token of the program named there."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ from rehearsal.cloud import Attributes
 from rehearsal.google.gke import dns_endpoint
 from rehearsal.google.names import region_of
 from rehearsal.google.network import CLUSTER
-from rehearsal.google.permissions import account_of, expired
 from rehearsal.kubernetes.api import Api
 from rehearsal.kubernetes.cluster_access import api_of
 from rehearsal.terraform.resource_type import Client, Refusal
 from rehearsal.terraform.values import Unknown, block_at
 
 UNAUTHORIZED = "Unauthorized"
-_PLUGIN_API = "client.authentication.k8s.io/v1beta1"
+_TOKENS = {"command": "tpuenv", "args": ["token"], "api_version": "client.authentication.k8s.io/v1"}
 
 
 def cluster_api(client: Client, settings: Attributes) -> Api:
-    """The API server that `settings` (host, token) lead to; raises Refusal in the words of Go's HTTP client.
+    """The API server that `settings` (host, exec) lead to; raises Refusal in the words of Go's HTTP client.
 
     A provider without a host talks to localhost, which is how a missing cluster shows in practice.
     """
-    host, token, plugin = settings.get("host"), settings.get("token"), block_at(settings, "exec")
-    if isinstance(host, Unknown) or isinstance(token, Unknown):
+    host = settings.get("host")
+    if isinstance(host, Unknown):
         raise Refusal("cannot create REST client: no client config", "The provider's host is known only after apply.")
     if not host:
         raise Refusal('Get "http://localhost/api": dial tcp [::1]:80: connect: connection refused')
@@ -32,31 +31,29 @@ def cluster_api(client: Client, settings: Attributes) -> Api:
             _dns_endpoint_is_open(item.attributes, str(host))
         elif name != item.attributes.get("endpoint"):
             continue
-        if plugin:
-            return api_of(client.cloud, item.name, _account_of_plugin(client, plugin, str(host)))
-        account = account_of(str(token))
-        if account is None:
-            raise Refusal(f'Get "{host}/api": {UNAUTHORIZED}')
-        if expired(client.cloud, str(token)):
-            raise Refusal(UNAUTHORIZED)
-        return api_of(client.cloud, item.name, account)
+        _check_tokens(block_at(settings, "exec"), str(host))
+        return api_of(client.cloud, item.name, client.account)
     raise Refusal(f'Get "{host}/api": dial tcp: lookup {name}: no such host')
 
 
-def _account_of_plugin(client: Client, plugin: Attributes, host: str) -> str:
-    """gke-gcloud-auth-plugin gives a new token of the account that calls Google, at every call.
+def _check_tokens(program: Attributes, host: str) -> None:
+    """`tpuenv token` gives a new token of the account that calls Google whenever it is asked. It is not run here: what
+    it prints is tried on the fake cluster in tests/tpuenv/test_token.py.
 
-    https://cloud.google.com/kubernetes-engine/docs/how-to/cluster-access-for-kubectl#install_plugin
+    https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
     """
-    command, version = plugin.get("command"), plugin.get("api_version")
-    if command != "gke-gcloud-auth-plugin":
+    if not program:
+        raise Refusal(f'Get "{host}/api": {UNAUTHORIZED}')
+    command, version = program.get("command"), program.get("api_version")
+    if command != _TOKENS["command"]:
         raise Refusal(f'Get "{host}/api": getting credentials: exec: executable {command} not found')
-    if version != _PLUGIN_API:
+    if program.get("args") != _TOKENS["args"]:
+        raise Refusal(f'Get "{host}/api": getting credentials: exec: executable {command} failed with exit code 2')
+    if version != _TOKENS["api_version"]:
         raise Refusal(
             f'Get "{host}/api": getting credentials: exec plugin is configured to use API version {version}, plugin '
-            f"returned version {_PLUGIN_API}"
+            f"returned version {_TOKENS['api_version']}"
         )
-    return client.account
 
 
 def _dns_endpoint_is_open(cluster: Attributes, host: str) -> None:

@@ -29,7 +29,8 @@ def refused(cloud: Cloud, cluster: str, body: Mapping[str, Any]) -> tuple[str, .
     for item in sorted(cloud.find(POOL, prefix=f"{cluster}/nodePools/"), key=lambda item: item.name):
         config = block_at(item.attributes, "node_config")
         account = str(config.get("service_account") or "").rpartition("/")[2]
-        if not images or value_at(config, "gcfs_config.enabled") is not True:
+        # A pool with a taint of its own is not for jobs. GKE's own on TPU hosts is not in the configuration.
+        if not images or config.get("taint") or value_at(config, "gcfs_config.enabled") is not True:
             continue
         if why := permissions.denied(cloud, account, _USE, f"projects/{project}", project=project):
             pool = item.name.rpartition("/")[2]

@@ -13,6 +13,7 @@ from rehearsal.kubernetes.resources import ALL, Resource
 
 API = "rbac.authorization.k8s.io/v1"
 REVIEW = "apis/authorization.k8s.io/v1/subjectaccessreviews"
+SELF_REVIEW = "apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 def allows(
@@ -62,15 +63,18 @@ def _rules(api: Api, user: str, groups: Collection[str], namespace: str) -> Iter
     bindings += api.all(_kind("RoleBinding"), namespace) if namespace else []
     for binding in bindings:
         subjects = binding.get("subjects", ())
-        if not any(
-            subject["name"] in ([user] if subject["kind"] == "User" else groups if subject["kind"] == "Group" else ())
-            for subject in subjects
-        ):
+        if not any(_is(subject, user, groups) for subject in subjects):
             continue
         role = _kind(binding["roleRef"]["kind"])
         for bound in api.all(role, binding["metadata"].get("namespace", "") if role.namespaced else ""):
             if bound["metadata"]["name"] == binding["roleRef"]["name"]:
                 yield from bound.get("rules", [])
+
+
+def _is(subject: Object, user: str, groups: Collection[str]) -> bool:
+    if subject["kind"] == "ServiceAccount":
+        return user == f"system:serviceaccount:{subject['namespace']}:{subject['name']}"
+    return subject["name"] in (groups if subject["kind"] == "Group" else [user])
 
 
 def _kind(name: str) -> Resource:

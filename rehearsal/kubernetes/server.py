@@ -72,6 +72,8 @@ def _api(cloud: Cloud, cluster: str, request: Request) -> Api:
 def _answer(api: Api, path: str, request: Request) -> Response:
     if path == rbac.REVIEW and request.method == "POST":
         return json_response(rbac.review(api, _body(request)))
+    if path == rbac.SELF_REVIEW and request.method == "POST":
+        return json_response(_self_review(api, _body(request)))
     match = _PATH.fullmatch(path)
     if match is None:
         raise Status(404, "the server could not find the requested resource")
@@ -86,6 +88,19 @@ def _answer(api: Api, path: str, request: Request) -> Response:
         return json_response(_object(api, resource, namespace, name, request))
     except Refusal as refusal:
         raise Status(403, str(refusal)) from None
+
+
+def _self_review(api: Api, body: dict[str, Any]) -> dict[str, Any]:
+    """A SelfSubjectAccessReview with its status. Google's administrators may do everything."""
+    asked = body["spec"]["resourceAttributes"]
+    version = f"{asked['group']}/v1" if asked.get("group") else "v1"
+    allowed = True
+    if isinstance(api, Authorized):
+        try:
+            api.authorize(asked["verb"], api.by_plural(version, asked["resource"]), asked.get("namespace", ""))
+        except Refusal:
+            allowed = False
+    return body | {"status": {"allowed": allowed}}
 
 
 def _object(api: Api, resource: Resource, namespace: str, name: str, request: Request) -> Any:

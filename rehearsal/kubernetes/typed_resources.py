@@ -18,7 +18,7 @@ from rehearsal.kubernetes.status import Status
 from rehearsal.terraform import planning
 from rehearsal.terraform.resource_type import Client, Refusal, ResourceType
 from rehearsal.terraform.schemas import Block, NestedBlock
-from rehearsal.terraform.values import UNKNOWN, Unknown
+from rehearsal.terraform.values import Unknown
 from vocabulary.resource_types import all_types
 
 # What the provider keeps for itself.
@@ -51,9 +51,6 @@ class Typed:
         inside = block.blocks["metadata"].block.attributes if "metadata" in block.blocks else {}
         if "namespace" in inside:
             out["metadata"] = [_in_default(item) for item in planned["metadata"]]
-        if prior is not None and not planning.same(block, prior, out):
-            changed = {name: UNKNOWN for name in ("generation", "resource_version") if name in inside}
-            out["metadata"] = [item | changed for item in out["metadata"]]
         return out
 
     def read(self, client: Client, block: Block, state: Attributes) -> Attributes | None:
@@ -116,7 +113,10 @@ class Typed:
             "resource_version": metadata["resourceVersion"],
         }
         decided = {"id": _id({"metadata": [metadata]}), "metadata": [servers]}
-        return planning.settle(block, planning.overlay(planned, decided))
+        settled = planning.settle(block, planning.overlay(planned, decided))
+        # Of an update the provider plans the old ones, and keeps what it reads afterwards.
+        kept = {name: servers[name] for name in _SERVERS if name in settled["metadata"][0]}
+        return settled | {"metadata": [settled["metadata"][0] | kept]}
 
 
 def _in_default(metadata: Attributes) -> Attributes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rehearsal.kubernetes import kuberay, warden
+from rehearsal.kubernetes import kuberay, policies, warden
 from rehearsal.kubernetes.objects import Objects
 from rehearsal.kubernetes.status import Status
 
@@ -40,6 +40,7 @@ def uninstall(api: Objects, controller: str) -> None:
 def review(api: Objects, body: dict[str, Any], *, old: dict[str, Any] | None = None) -> None:
     """Ask the webhooks that watch this kind; raises Status when one does not answer or says no."""
     version, kind = body["apiVersion"], body["kind"]
+    policies.review(api, body, operation="UPDATE" if old else "CREATE")
     warden.review(api, body)
     if version.startswith("jobset.x-k8s.io/"):
         _answers(api, "jobset", f"m{kind.lower()}.kb.io", _JOBS[version, kind])

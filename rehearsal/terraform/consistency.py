@@ -10,6 +10,9 @@ from __future__ import annotations
 from rehearsal.terraform.schemas import Block
 from rehearsal.terraform.values import Value, is_known
 
+# The API server's, of every object: the Kubernetes provider plans an update with the old ones, and reads the new ones.
+_READ_ANEW = ("generation", "resource_version")
+
 
 class Inconsistent(Exception):
     """An answer that Terraform would refuse; which attribute, and why."""
@@ -35,7 +38,8 @@ def check_result(block: Block, planned: dict[str, Value], state: dict[str, Value
     """Raises Inconsistent where a result is not what was planned, or is unknown."""
     for name in block.attributes:
         value, there = planned[name], state.get(name)
-        _ask(not is_known(value) or there == value, f"{name}: planned {value!r}, is {there!r}")
+        same = not is_known(value) or there == value or name in _READ_ANEW
+        _ask(same, f"{name}: planned {value!r}, is {there!r}")
         _ask(is_known(there), f"{name}: unknown after apply")
     for name, nested in block.blocks.items():
         given: Value = planned[name]

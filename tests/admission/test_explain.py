@@ -76,9 +76,13 @@ def _accounts(answer: Object, manifest: Object) -> list[Object]:
     ]
 
 
-def _explained(name: str) -> tuple[Object, Explanation]:
+def _explained(name: str, *, without_host_access: bool = False) -> tuple[Object, Explanation]:
     answer, manifest = _case(name)
-    return answer, explain([*_fleet(answer["fleet"]), *_in_use(answer), *_accounts(answer, manifest)], manifest)
+    objects = [*_fleet(answer["fleet"]), *_in_use(answer), *_accounts(answer, manifest)]
+    if "refused_without_host_access" in answer and not without_host_access:
+        labels = {"tpuenv/host-access": "true"}
+        objects.append({"kind": "Namespace", "metadata": {"name": manifest["metadata"]["namespace"], "labels": labels}})
+    return answer, explain(objects, manifest)
 
 
 def test_there_are_enough_cases_right_and_wrong() -> None:
@@ -108,6 +112,14 @@ def test_each_manifest_gets_its_expected_answer(name: str) -> None:
         assert words not in text, text
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if "refused_without_host_access" in _case(name)[0]])
+def test_a_documented_manifest_that_asks_for_the_host_is_refused_for_that_alone(name: str) -> None:
+    answer, explanation = _explained(name, without_host_access=True)
+    assert explanation.verdict == "refused"
+    codes = [reason.code for reason in explanation.reasons if reason.code not in answer.get("reasons", [])]
+    assert codes == answer["refused_without_host_access"]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_wrong_comes_with_what_to_do(name: str) -> None:
     _, explanation = _explained(name)
@@ -128,8 +140,9 @@ def test_the_fleets_are_valid_kubernetes_objects(name: str) -> None:
 
 
 def test_the_first_fleet_is_what_the_default_settings_make() -> None:
-    assert _fleet("one-team") == queue_objects(loaded())
-    assert _fleet("large-cpu-nodes") == queue_objects(loaded(CPU_MACHINE_TYPE="n2-standard-16"))
+    for fleet, keys in (("one-team", {}), ("large-cpu-nodes", {"CPU_MACHINE_TYPE": "n2-standard-16"})):
+        made = queue_objects(loaded(**keys))
+        assert _fleet(fleet) == tuple(item for item in made if item["kind"] != "ResourceQuota")
 
 
 def test_the_admission_is_valid_in_a_workload_and_counts_as_in_use() -> None:

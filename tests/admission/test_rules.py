@@ -8,6 +8,7 @@ import pytest
 
 from admission import Explanation, Verdict, all_rules, explain
 from admission.all_rules import RULES
+from admission.boundary import Boundary
 from admission.kueue.workload_reader import read
 from admission.rule import Rule
 from admission.workload import Workload
@@ -54,7 +55,8 @@ def _broken() -> tuple[tuple[Workload, frozenset[str]], ...]:
 
 
 def _codes(workload: Workload) -> frozenset[str]:
-    return frozenset(reason.code for reason in all_rules.refusals(workload, autopilot=True))
+    within = Boundary(images=("registry.example.com/",))
+    return frozenset(reason.code for reason in all_rules.refusals(workload, autopilot=True, within=within))
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.code}-{rule.source}")
@@ -101,7 +103,7 @@ def test_one_mistake_does_not_hide_the_others() -> None:
     explanation = explain(fleet(), manifest)
     assert explanation.verdict == Verdict.REFUSED
     assert sorted(codes_of(explanation)) == [
-        *("coordinator", "hosts-per-slice", "max-time", "unknown-field", "unknown-priority-class"),
+        *("coordinator", "hosts-per-slice", "max-time", "pod-priority", "unknown-field"),
     ]
 
 
@@ -198,11 +200,11 @@ def test_a_workload_that_exists_already_is_read_from_the_objects() -> None:
     assert codes_of(explain([*fleet(), workload], manifest)) == []
 
 
-def test_a_priority_class_that_is_made_is_known_and_gives_the_priority() -> None:
+def test_a_priority_class_of_the_environment_gives_the_priority() -> None:
     manifest = manifest_of("job-cpu")
-    manifest["spec"]["template"]["spec"]["priorityClassName"] = "mine"
-    explanation = explain([*fleet(), {"kind": "PriorityClass", "metadata": {"name": "mine"}, "value": 7}], manifest)
-    assert (codes_of(explanation), explanation.priority) == ([], 7)
+    manifest["spec"]["template"]["spec"]["priorityClassName"] = "high"
+    explanation = explain([*fleet(), {"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 750}], manifest)
+    assert (codes_of(explanation), explanation.priority) == ([], 750)
 
 
 def _groups(count: int) -> list[Object]:

@@ -30,9 +30,14 @@ class Refused(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class ApiServer:
-    """Raises Refused for every answer that is an error, but for 404 of what is read or deleted."""
+    """Raises Refused for every answer that is an error, but for 404 of what is read or deleted.
+
+    It asks as `user`, with the rights of that user and of `group`; without one, as whoever the address stands for.
+    """
 
     address: str
+    user: str = ""
+    group: str = ""
 
     def get(self, kind: str, name: str, namespace: str = "") -> Object | None:
         return self._ask("GET", f"{_path(_resource(kind), namespace)}/{quote(name)}")
@@ -80,12 +85,29 @@ class ApiServer:
         answer = self._ask("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review) or {}
         return bool(answer["status"]["allowed"])
 
+    def rules(self, namespace: str) -> list[Object]:
+        """What whoever asks may do in a namespace, subresources included.
+
+        https://kubernetes.io/docs/reference/kubernetes-api/authorization-resources/self-subject-rules-review-v1/
+        """
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectRulesReview",
+            "spec": {"namespace": namespace},
+        }
+        answer = self._ask("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", review) or {}
+        return list(answer["status"]["resourceRules"])
+
     def _ask(self, method: str, path: str, body: Object | None = None) -> Object | None:
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
         request = urllib.request.Request(
             self.address + path,
             data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": kind},
+            headers={
+                "Content-Type": kind,
+                **({"Impersonate-User": self.user} if self.user else {}),
+                **({"Impersonate-Group": self.group} if self.group else {}),
+            },
             method=method,
         )
         try:

@@ -13,7 +13,16 @@ from typing import Any
 
 from tests.cluster.ground import CannotUse
 
-CONTROLLERS = ("helm_release.jobset", "helm_release.kueue")
+# The releases, with the namespaces that they are in.
+CONTROLLERS = tuple(
+    address
+    for name in ("jobset", "kueue")
+    for address in (
+        f"helm_release.{name}",
+        f"kubernetes_namespace_v1.{name}-system",
+        f"kubernetes_manifest.{name}-system-ingress",
+    )
+)
 
 # What a data source of Google's would say: ids and numbers.
 _OF_GOOGLE = re.compile(r"\$\{data\.google_[^}]+\}")

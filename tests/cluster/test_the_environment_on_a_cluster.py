@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 import requests
 import yaml
 
 from environment import Environment
-from stacks.charts import CHARTS
-from tests.cluster.api import ApiServer, Object, Refused, until
-from tests.cluster.ground import can_run_pods
-from tests.cluster.lab import CONTROLLERS, Terraform, for_a_lab, releases_of_local_charts
+from stacks.controllers import ACCOUNTS
+from tests.cluster.api import Object, Refused, until
+from tests.cluster.deployed import Deployed
 from tests.cluster.outcome import ADMITTED, Outcome, outcome_of
-from tests.synthesis import read_stack
 from tpuenv.jobs.diagnosis.diagnose import diagnose, obstacles
 from tpuenv.jobs.diagnosis.snapshot import read_snapshot
 from tpuenv.jobs.job import Job, State
@@ -36,71 +28,6 @@ ALICE, CAROL, STRANGER = "alice@example.com", "carol@example.com", "mallory@exam
 GROUP = "research@example.com"
 JOBS = ("jobs.batch", "jobsets.jobset.x-k8s.io", "rayjobs.ray.io", "rayclusters.ray.io")
 CHANGES = ("create", "update", "patch", "delete")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Deployed:
-    api: ApiServer
-    output: Path
-    stacks: dict[str, Terraform]
-    teams: tuple[str, ...]
-    runs_pods: bool
-
-    def submit(self) -> list[Object]:
-        """One slice's job of every team."""
-        jobs = []
-        for team in self.teams:
-            path = sorted((self.output / "manifests" / team).rglob("hello-tpu/jobset.yaml"))[0]
-            job_set = yaml.safe_load(path.read_text(encoding="utf-8"))
-            job_set["metadata"]["generateName"] = f"{job_set['metadata'].pop('name')}-"
-            jobs.append(self.api.create(job_set))
-        return jobs
-
-    def admitted(self, job: Object) -> bool:
-        outcome = until("Kueue to decide", lambda: outcome_of(self.api, job))
-        return outcome.kind == ADMITTED
-
-    def drain(self, team: str) -> subprocess.CompletedProcess[str]:
-        """The program that Helm runs as a Job before a queue goes."""
-        values = json.dumps({"clusterQueue": team, "limitSeconds": 280})
-        return subprocess.run(
-            [sys.executable, str(CHARTS / "drain" / "files" / "drain.py")],
-            env={**os.environ, "KUBERNETES_API": self.api.address, "VALUES": values},
-            capture_output=True,
-            text=True,
-        )
-
-
-@pytest.fixture(scope="module")
-def deployed(
-    api: ApiServer,
-    controllers: None,
-    described: Environment,
-    synthesized: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Deployed]:
-    """`platform` and `queues`. Where no pod can run, without the charts whose programs are Jobs in the cluster."""
-    runs_pods = can_run_pods(api)
-    stacks = {}
-    try:
-        for name in ("platform", "queues"):
-            stack = read_stack(synthesized, name)
-            left_out = [*CONTROLLERS, *([] if runs_pods else releases_of_local_charts(stack))]
-            stacks[name] = Terraform(
-                tmp_path_factory.mktemp("stacks") / name,
-                for_a_lab(stack, api.address, without=left_out),
-                assets=synthesized / "stacks" / name / "assets",
-            )
-            stacks[name].apply()
-        teams = tuple(team.name for team in described.teams)
-        yield Deployed(api=api, output=synthesized, stacks=stacks, teams=teams, runs_pods=runs_pods)
-    finally:
-        for team in described.teams if not runs_pods else ():
-            for queue in api.list("ClusterQueue"):
-                if queue["metadata"]["name"] == team.name:
-                    api.merge("ClusterQueue", team.name, {"spec": {"stopPolicy": "HoldAndDrain"}})
-        for name in reversed([*stacks]):
-            stacks[name].destroy()
 
 
 @pytest.mark.parametrize("stack", ["platform", "queues"])
@@ -122,6 +49,32 @@ def test_a_tpu_pod_that_kueue_did_not_admit_is_refused(deployed: Deployed) -> No
     with pytest.raises(Refused, match="must come from a job that Kueue admitted"):
         deployed.api.create(tpu_pod({}), dry_run=True)
     deployed.api.create(tpu_pod({"kueue.x-k8s.io/podset": "slice"}), dry_run=True)
+
+
+@pytest.mark.parametrize("account", ACCOUNTS)
+def test_a_controller_changes_nothing_but_what_teams_have(deployed: Deployed, account: str) -> None:
+    controller = replace(deployed.api, user=account, group="system:masters")
+    parts = [
+        ("Service", "v1", {"ports": [{"port": 80}]}),
+        ("Job", "batch/v1", {"template": {"spec": {"restartPolicy": "Never", "containers": [container("a")]}}}),
+    ]
+    for kind, version, spec in parts:
+        part: Object = {"apiVersion": version, "kind": kind, "metadata": {"name": "part"}, "spec": spec}
+        for namespace in ("kube-system", "kueue-system"):
+            with pytest.raises(Refused, match="in namespaces of teams, and nowhere else"):
+                controller.create(part | {"metadata": {"name": "part", "namespace": namespace}}, dry_run=True)
+        controller.create(part | {"metadata": {"name": "part", "namespace": "research"}}, dry_run=True)
+    webhooks: Object = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": "jobset-more"},
+    }
+    with pytest.raises(Refused, match="certificates of their own webhooks, and change nothing else"):
+        controller.create(webhooks, dry_run=True)
+
+
+def container(name: str) -> Object:
+    return {"name": name, "image": name, "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
 
 
 @pytest.mark.parametrize(("user", "groups"), [(ALICE, ()), ("bob@example.com", (GROUP,))], ids=["person", "of a group"])
@@ -234,7 +187,7 @@ def test_jobs_that_tpuenv_submits_are_listed_with_their_place_in_the_queue_and_c
 
 
 def test_a_drain_ends_with_jobs_admitted_and_the_next_deploy_opens_the_queue_again(deployed: Deployed) -> None:
-    research, serving = deployed.submit()
+    research, serving, *_ = jobs = deployed.submit()
     assert deployed.admitted(research) and deployed.admitted(serving)
     done = deployed.drain("research")
     assert done.returncode == 0, done.stdout
@@ -244,7 +197,7 @@ def test_a_drain_ends_with_jobs_admitted_and_the_next_deploy_opens_the_queue_aga
     assert deployed.stacks["queues"].changes() != ""
     deployed.stacks["queues"].apply()
     until("the job to be admitted again", lambda: deployed.admitted(research) or None)
-    for job in (research, serving):
+    for job in jobs:
         deployed.api.delete(job)
 
 
@@ -252,7 +205,7 @@ def test_a_destroy_ends_with_jobs_admitted(deployed: Deployed) -> None:
     jobs = deployed.submit()
     assert all(deployed.admitted(job) for job in jobs)
     if not deployed.runs_pods:
-        assert [deployed.drain(team).returncode for team in deployed.teams] == [0, 0]
+        assert not any(deployed.drain(team).returncode for team in deployed.teams)
     for name in ("queues", "platform"):
         deployed.stacks[name].destroy()
     assert deployed.api.list("ClusterQueue") == []

@@ -19,7 +19,7 @@ def test_a_node_takes_a_power_of_two_of_at_least_twice_its_pods() -> None:
 
 def test_a_pods_range_that_is_too_small_says_how_large_it_must_be() -> None:
     assert refused(TPU_TYPE="v5litepod-256", NUM_TPU_POOLS="4", PODS_CIDR="10.4.0.0/20") == (
-        "PODS_CIDR: 10.4.0.0/20 holds 128 nodes of 16 pods, this fleet needs 296 (256 TPU nodes, and 5 CPU nodes of "
+        "PODS_CIDR: 10.4.0.0/20 holds 128 nodes of 16 pods, this fleet needs 320 (256 TPU nodes, and 8 CPU nodes of "
         "110 pods that take as much as 8 each); use /18 or larger",
     )
 
@@ -27,16 +27,16 @@ def test_a_pods_range_that_is_too_small_says_how_large_it_must_be() -> None:
 @pytest.mark.parametrize(
     ("keys", "prefix_length"),
     [
-        # 8 hosts x 32 = 256, and (4 + 1) CPU nodes x 256
-        ({}, 21),
-        # 12 x 32 = 384 takes two blocks of 256; 2 + 3 = 5
-        ({"NUM_TPU_POOLS": "3", "CPU_MAX_NODES": "2"}, 21),
-        # 4 x 32 takes one block; 1 + 3 = 4 blocks, exactly a /22
-        ({"NUM_TPU_POOLS": "1", "CPU_MAX_NODES": "2"}, 22),
-        # one host more for the upgrade of single-host pools: 9 x 32 takes two blocks; 2 + 3 = 5
-        ({"TPU_TYPE": "v6e-4", "NUM_TPU_POOLS": "8", "CPU_MAX_NODES": "2"}, 21),
-        # 7 + 1 hosts take one block; 1 + 3 = 4
-        ({"TPU_TYPE": "v6e-4", "NUM_TPU_POOLS": "7", "CPU_MAX_NODES": "2"}, 22),
+        # 8 hosts x 32 = 256, and (4 + 1) CPU nodes and (2 + 1) system nodes x 256: 9 blocks of 256
+        ({}, 20),
+        # 12 x 32 = 384 takes two blocks; 2 + 4 + 3 = 9
+        ({"NUM_TPU_POOLS": "3", "CPU_MAX_NODES": "3"}, 20),
+        # 4 x 32 takes one block; 1 + 4 + 3 = 8 blocks, exactly a /21
+        ({"NUM_TPU_POOLS": "1", "CPU_MAX_NODES": "3"}, 21),
+        # one host more for the upgrade of single-host pools: 9 x 32 takes two blocks; 2 + 4 + 3 = 9
+        ({"TPU_TYPE": "v6e-4", "NUM_TPU_POOLS": "8", "CPU_MAX_NODES": "3"}, 20),
+        # 7 + 1 hosts take one block; 1 + 4 + 3 = 8
+        ({"TPU_TYPE": "v6e-4", "NUM_TPU_POOLS": "7", "CPU_MAX_NODES": "3"}, 21),
     ],
 )
 def test_the_smallest_pods_range_that_is_taken(keys: dict[str, str], prefix_length: int) -> None:
@@ -48,14 +48,14 @@ def test_the_smallest_pods_range_that_is_taken(keys: dict[str, str], prefix_leng
 @pytest.mark.parametrize(
     ("keys", "prefix_length"),
     [
-        # 8 hosts + (4 + 1) CPU nodes + 5 = 18 addresses
+        # 8 hosts + (4 + 1) CPU nodes + (2 + 1) system nodes + 5 = 21 addresses
         ({}, 27),
-        # 4 + (6 + 1) + 5 = 16
-        ({"NUM_TPU_POOLS": "1", "CPU_MAX_NODES": "6"}, 28),
-        # 4 + (7 + 1) + 5 = 17
-        ({"NUM_TPU_POOLS": "1", "CPU_MAX_NODES": "7"}, 27),
-        # (4 + 1) + (6 + 1) + 5 = 17
-        ({"TPU_TYPE": "v6e-4", "NUM_TPU_POOLS": "4", "CPU_MAX_NODES": "6"}, 27),
+        # 4 + (3 + 1) + 3 + 5 = 16
+        ({"NUM_TPU_POOLS": "1", "CPU_MAX_NODES": "3"}, 28),
+        # 4 + (4 + 1) + 3 + 5 = 17
+        ({"NUM_TPU_POOLS": "1", "CPU_MAX_NODES": "4"}, 27),
+        # (4 + 1) + (3 + 1) + 3 + 5 = 17
+        ({"TPU_TYPE": "v6e-4", "NUM_TPU_POOLS": "4", "CPU_MAX_NODES": "3"}, 27),
     ],
 )
 def test_the_smallest_subnet_that_is_taken(keys: dict[str, str], prefix_length: int) -> None:
@@ -67,8 +67,8 @@ def test_the_smallest_subnet_that_is_taken(keys: dict[str, str], prefix_length: 
 def test_one_group_of_single_hosts_among_others_is_reason_enough_for_a_spare_node() -> None:
     settings = loaded(SUBNET_CIDR="10.0.0.0/27").settings
     many = PoolGroup(name="many", slice=slice_for("v6e-64"), slices=1, zone="us-east5-b")
-    single = PoolGroup(name="single", slice=slice_for("v6e-4"), slices=6, zone="us-east5-b")
-    # 16 + 6 hosts + (4 + 1) CPU nodes + 5 = 32 addresses, were it not for the spare node
+    single = PoolGroup(name="single", slice=slice_for("v6e-4"), slices=3, zone="us-east5-b")
+    # 16 + 3 hosts + (4 + 1) CPU nodes + (2 + 1) system nodes + 5 = 32 addresses, were it not for the spare node
     (problem,) = address_problems(settings, Fleet(groups=(many, single), teams=()))
     assert problem.message.endswith("use /26 or larger")
 
@@ -76,7 +76,7 @@ def test_one_group_of_single_hosts_among_others_is_reason_enough_for_a_spare_nod
 def test_a_fleet_for_which_no_range_is_large_enough_is_refused() -> None:
     problems = refused(TPU_TYPE="v5p-17920", NUM_TPU_POOLS="10000")
     assert any("use fewer slices" in problem for problem in problems if problem.startswith("PODS_CIDR: "))
-    assert any(problem.startswith("NUM_TPU_POOLS: '10000' slices make a cluster of 22400004") for problem in problems)
+    assert any(problem.startswith("NUM_TPU_POOLS: '10000' slices make a cluster of 22400006") for problem in problems)
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_pods_select_their_capacity_and_no_label_of_ours(capacity: str, labels: 
 
 def test_a_node_takes_the_addresses_of_autopilot_s_pods() -> None:
     """32 pods, and so 64 addresses, where a TPU node of a pool takes 32 addresses."""
-    fits = {"PODS_CIDR": "10.4.0.0/21", "NUM_TPU_POOLS": "8", "CPU_MAX_NODES": "1"}
-    assert loaded(**fits).settings.num_tpu_pools == 8
+    fits = {"PODS_CIDR": "10.4.0.0/20", "NUM_TPU_POOLS": "16", "CPU_MAX_NODES": "1"}
+    assert loaded(**fits).settings.num_tpu_pools == 16
     (problem,) = refused(**fits, CLUSTER_MODE="autopilot")
-    assert problem.startswith("PODS_CIDR: 10.4.0.0/21 holds 32 nodes of 32 pods, this fleet needs 34")
+    assert problem.startswith("PODS_CIDR: 10.4.0.0/20 holds 64 nodes of 32 pods, this fleet needs 66")

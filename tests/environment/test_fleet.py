@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from environment.cpu_machine_types import UnknownCpuMachineType, cpu_machine_type
+from environment.cpu_machine_types import SERIES, UnknownCpuMachineType, cpu_machine_type, system_machine_type
+from environment.node_capacity import node_capacity
 from tests.loading import loaded
 
 
@@ -35,10 +36,10 @@ def test_a_zone_where_google_lists_none_of_the_tpus_is_a_warning() -> None:
 
 
 def test_a_cluster_larger_than_the_usual_quota_is_a_warning() -> None:
-    large = {"NUM_TPU_POOLS": "1250", "PODS_CIDR": "10.16.0.0/12", "SUBNET_CIDR": "10.64.0.0/18"}
+    large = {"NUM_TPU_POOLS": "1249", "PODS_CIDR": "10.16.0.0/12", "SUBNET_CIDR": "10.64.0.0/18"}
     (warning,) = loaded(**large).warnings
-    assert warning.startswith("NUM_TPU_POOLS: 5004 nodes are more than the 5000")
-    assert loaded(**{**large, "NUM_TPU_POOLS": "1249"}).warnings == ()
+    assert warning.startswith("NUM_TPU_POOLS: 5002 nodes are more than the 5000")
+    assert loaded(**{**large, "NUM_TPU_POOLS": "1248"}).warnings == ()
 
 
 def test_a_cpu_pool_with_no_room_for_jobs_is_a_warning() -> None:
@@ -47,6 +48,16 @@ def test_a_cpu_pool_with_no_room_for_jobs_is_a_warning() -> None:
     assert len(loaded(CPU_MACHINE_TYPE="n1-highcpu-8", CPU_MAX_NODES="1").warnings) == 1, "cores, but no memory"
     assert len(loaded(CPU_MACHINE_TYPE="e2-highmem-2", CPU_MAX_NODES="1").warnings) == 1, "memory, but no cores"
     assert loaded(CPU_MACHINE_TYPE="e2-standard-4", CPU_MAX_NODES="1").warnings == ()
+
+
+@pytest.mark.parametrize("series", SERIES)
+def test_a_system_node_is_a_small_one_of_the_cpu_pool_s_series(series: str) -> None:
+    machine = system_machine_type(f"{series}-standard-8")
+    assert (machine.series, machine.boot_disk) == (series, cpu_machine_type(f"{series}-standard-8").boot_disk)
+    assert machine.vcpu in (2, 4) and machine.memory_gb >= 7
+    # Kueue and JobSet may be on one node, while the other is upgraded.
+    node = node_capacity(vcpu=machine.vcpu, memory_gb=machine.memory_gb)
+    assert node.cpu >= 1 and node.memory_gib >= 2
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ TEAM_KEYS = {
     "share": ["1", "0.5", "90"],
     "priority": ["high"],
     "borrowing": ["true", "no", "1"],
+    "host_access": ["true"],
     "lending": ["true", "no", "1"],
     "members": ["[a@b.com]", "[a@b.com, b@b.com]"],
     "pools": ["[dev]", "[big, dev]"],

@@ -205,9 +205,10 @@ def test_a_name_that_no_node_pool_can_have_is_refused(name: str) -> None:
     assert f"'{name}' cannot name a pool group; use lower-case letters" in problem
 
 
-def test_the_name_of_the_cpu_pool_is_taken() -> None:
-    (problem,) = refused_fleet(one_group("type: v6e-16, slices: 1").replace("dev", "cpu"))
-    assert problem.startswith("fleet.yaml:2: tpu_pools.cpu: is the name of the CPU nodes' pool")
+@pytest.mark.parametrize("name", ["cpu", "system"])
+def test_the_names_of_the_pools_without_tpus_are_taken(name: str) -> None:
+    (problem,) = refused_fleet(one_group("type: v6e-16, slices: 1").replace("dev", name))
+    assert problem.startswith(f"fleet.yaml:2: tpu_pools.{name}: is the name of a node pool without TPUs")
 
 
 @pytest.mark.parametrize("name", ["kube-system", "default", "kueue-system", "gke-jobs", "Lab", "lab_1"])

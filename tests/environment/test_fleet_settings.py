@@ -91,17 +91,17 @@ def test_another_security_group_is_refused(group: str) -> None:
 
 
 def test_ranges_must_hold_the_whole_fleet_with_every_autoscaled_group_at_its_largest() -> None:
-    # 8 + 64 hosts x 32 addresses are 9 blocks of 256; 4 + 1 CPU nodes take 5 more: 14, so a /20
+    # 8 + 64 hosts x 32 addresses are 9 blocks of 256; 4 + 1 CPU and 2 + 1 system nodes take 8 more: 17, so a /19
     text = one_group("type: v6e-16, slices: 2}\n  big: {type: v6e-256, slices: 1, capacity: flex-start")
-    assert with_fleet(text, PODS_CIDR="10.4.0.0/20")
-    (problem,) = refused_fleet(text, PODS_CIDR="10.4.0.0/21")
-    assert problem.startswith("PODS_CIDR: 10.4.0.0/21 holds 64 nodes of 16 pods, this fleet needs 112 (72 TPU nodes")
+    assert with_fleet(text, PODS_CIDR="10.4.0.0/19")
+    (problem,) = refused_fleet(text, PODS_CIDR="10.4.0.0/20")
+    assert problem.startswith("PODS_CIDR: 10.4.0.0/20 holds 128 nodes of 16 pods, this fleet needs 136 (72 TPU nodes")
 
 
 def test_a_fleet_larger_than_a_cluster_is_refused_at_tpu_pools() -> None:
     problems = refused_fleet(one_group("type: v6e-256, slices: 1100"))
     assert any(
-        problem.startswith("fleet.yaml:1: tpu_pools: '1100' slices make a cluster of 70404 nodes; GKE takes 65000")
+        problem.startswith("fleet.yaml:1: tpu_pools: '1100' slices make a cluster of 70406 nodes; GKE takes 65000")
         for problem in problems
     )
 

@@ -17,6 +17,7 @@ from admission.cluster import read_cluster
 from environment import CapacityMode, Environment, PoolGroup, Team
 from environment.fleet.model import Fleet
 from environment.fleet.quotas import quota_problems, quota_warnings, slices_of_teams
+from environment.kubernetes.nodes import node_objects
 from environment.kubernetes.queues import queue_objects
 from environment.tpu import slice_for
 from tests.crd_schemas import errors_of
@@ -213,6 +214,7 @@ def test_every_object_comes_after_those_that_it_names() -> None:
         "PriorityClass",
         "ClusterQueue",
         "LocalQueue",
+        "ResourceQuota",
     ]
 
 
@@ -332,6 +334,26 @@ def test_weights_are_written_as_the_api_server_writes_them(thousandths: int) -> 
     text = decimal(Fraction(thousandths, 1000))
     assert parse(text) == Fraction(thousandths, 1000)
     assert text.endswith("m") == bool(thousandths % 1000)
+
+
+def test_no_work_of_a_team_fits_the_system_pool() -> None:
+    """Its label is on no flavor, so Kueue ignores it and admits the job; the taint keeps the pods away."""
+    fleet = case("one-team")
+    pod: Object = {
+        "restartPolicy": "Never",
+        "nodeSelector": {"tpuenv/pool-group": "system"},
+        "containers": [{"name": "a", "image": "a", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}],
+    }
+    job: Object = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "beside-kueue", "labels": {"kueue.x-k8s.io/queue-name": "default"}},
+        "spec": {"template": {"spec": pod}},
+    }
+    objects = [*queue_objects(fleet), *node_objects(fleet)]
+    (reason,) = explain(objects, job, namespace=fleet.teams[0].name).reasons
+    assert (reason.verdict, reason.code) == (Verdict.NEVER, "no-such-node")
+    assert reason.fix.startswith("use cpu")
 
 
 @pytest.mark.parametrize("name", [name for name in FLEET_CASES if not case(name).settings.autopilot])

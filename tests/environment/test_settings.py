@@ -208,6 +208,11 @@ def test_values_get_their_types() -> None:
         ("CHART_REPOSITORY", "mirror.example.com/charts", "is not a chart repository"),
         ("CHART_REPOSITORY", "oci://mirror.example.com/charts/", "is not a chart repository"),
         ("CHART_REPOSITORY", "oci://mirror.example.com:65536/charts", "has port 65536"),
+        ("EGRESS", "none", "is not one of internet, google"),
+        ("ALLOWED_IMAGES", "gcr.io", "has 'gcr.io', which is no beginning of an image"),
+        ("ALLOWED_IMAGES", "gcr.io/a/, gcr.io/my-project", "has 'gcr.io/my-project', which is no beginning"),
+        ("ALLOWED_IMAGES", "python:", "such as gcr.io/my-project/ or docker.io/library/python:"),
+        ("ALLOWED_IMAGES", "https://gcr.io/a/", "is no beginning of an image"),
         ("IMAGE_REGISTRY", "https://mirror.example.com", "is not an image registry"),
         ("IMAGE_REGISTRY", "mirror.example.com:99999", "has port 99999"),
     ],
@@ -336,15 +341,6 @@ def test_a_gke_version_that_kueue_is_not_tested_on_is_a_warning() -> None:
     (warning,) = loaded(GKE_VERSION="1.33.4", RELEASE_CHANNEL="EXTENDED").warnings
     assert warning.startswith("GKE_VERSION: '1.33.4' is older than 1.34")
     assert loaded(GKE_VERSION="1.34.0").warnings == ()
-
-
-def test_the_auth_plugin_is_a_warning_beside_builds_which_do_not_have_it() -> None:
-    image = f"us-docker.pkg.dev/my-project/i/builder@sha256:{'0' * 64}"
-    repository = "projects/my-project/locations/us-east5/connections/c/repositories/r"
-    keys = {"BUILD_REPOSITORY": repository, "BUILDER_IMAGE": image}
-    (warning,) = loaded(GKE_AUTH_PLUGIN="true", **keys).warnings
-    assert warning.startswith("GKE_AUTH_PLUGIN: 'true' stops the builds, whose image has no gke-gcloud-auth-plugin")
-    assert loaded(GKE_AUTH_PLUGIN="true").warnings == loaded(**keys).warnings == ()
 
 
 def test_the_default_has_nothing_to_warn_of() -> None:

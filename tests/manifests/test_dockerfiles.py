@@ -21,21 +21,12 @@ def instructions(name: str, keyword: str) -> list[list[str]]:
 
 
 @EVERY_IMAGE
-def test_the_base_is_named_by_its_digest(name: str) -> None:
-    for base, *_ in instructions(name, "FROM"):
-        assert re.fullmatch(r"[a-z0-9./-]+@sha256:[0-9a-f]{64}", base)
-
-
-@EVERY_IMAGE
 def test_every_package_is_locked_with_its_hashes(name: str) -> None:
     (install,) = instructions(name, "RUN")
     assert install[:2] == ["pip", "install"]
     assert "--require-hashes" in install
     packages = [word for word in install[2:] if not word.startswith("-")]
     assert [word.lstrip("/") for word in packages] == ["requirements.txt"]
-    lock = (FOLDER / name / "requirements.txt").read_text(encoding="utf-8")
-    assert "--hash=sha256:" in lock
-    assert "://" not in lock, "no address to download from"
 
 
 @EVERY_IMAGE

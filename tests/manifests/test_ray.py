@@ -76,6 +76,26 @@ def test_the_dashboard_is_reached_from_inside_the_cluster_alone(recipe: Recipe) 
 
 
 @EVERY_RECIPE
+def test_the_dashboard_asks_for_a_token_and_check_says_where_it_would_not(recipe: Recipe) -> None:
+    run = run_on(recipe)
+    assert cluster_spec(run)["authOptions"] == {"mode": "token"}
+    (text,) = rendered(run).values()
+    assert "authOptions" not in str(_notes(run, text))
+    for without in (text.replace("{mode: token}", "{}"), re.sub(".*authOptions.*", "", text)):
+        (note,) = _notes(run, without)
+        assert note.endswith(
+            "authOptions is not {mode: token}: whoever reaches its dashboard can run programs as the team"
+        )
+
+
+def _notes(run: Run, text: str) -> tuple[str, ...]:
+    (answer,) = answers(run.environment, list(documents_in(text, file="x")), run.team.name)
+    assert answer.explanation
+    assert answer.explanation.verdict == Verdict.ADMITTED
+    return answer.explanation.notes
+
+
+@EVERY_RECIPE
 def test_every_pod_mounts_the_bucket_of_the_team_as_the_teams_service_account(recipe: Recipe) -> None:
     spec = cluster_spec(run_on(recipe))
     for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"]):
@@ -83,7 +103,7 @@ def test_every_pod_mounts_the_bucket_of_the_team_as_the_teams_service_account(re
         assert template["metadata"]["annotations"]["gke-gcsfuse/volumes"] == "true"
         (volume,) = template["spec"]["volumes"]
         assert volume["csi"]["volumeAttributes"]["bucketName"] == DEFAULT.names.bucket("tpu-training")
-        assert template["spec"]["serviceAccountName"] == "training"
+        assert template["spec"]["serviceAccountName"] == "tpu-training"
         (container,) = template["spec"]["containers"]
         assert container["volumeMounts"] == [{"name": volume["name"], "mountPath": "/bucket"}]
 

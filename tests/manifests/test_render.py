@@ -285,3 +285,15 @@ def test_many_mistakes_are_counted_and_long_names_shortened(tmp_path: Path) -> N
     lines = str(error.value).splitlines()
     assert (len(lines), lines[-1]) == (21, "and 5 more")
     assert f"1: ${{N0{'X' * 53}... is not a name that is filled in; there are ACCELERATOR" in lines[0]
+
+
+def test_what_a_team_may_not_have_is_a_mistake_of_the_recipe_with_what_to_do(tmp_path: Path) -> None:
+    manifest = (
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: '${NAME}', namespace: '${NAMESPACE}'}\nspec:\n  template:\n"
+        "    spec: {hostPID: true, containers: [{name: a, image: a, securityContext: {privileged: true}}]}\n"
+    )
+    with pytest.raises(BadManifest) as bad:
+        render(DEFAULT, [new_recipe(tmp_path / "rooted", "summary: Asks for its host.\n", manifest)])
+    text = str(bad.value)
+    assert "spec.template.spec.hostPID: is true: pods of teams have no access to their host: remove it" in text
+    assert "securityContext.privileged: is true" in text

@@ -81,7 +81,7 @@ def test_pods_act_as_the_team_and_start_no_other_without_chips_on_a_slice(recipe
     job_set, _ = run_on(recipe, tpu_type)
     for job in job_set["spec"]["replicatedJobs"]:
         pod = pod_of(job_set, job["name"])
-        assert pod["serviceAccountName"] == "training"
+        assert pod["serviceAccountName"] == "tpu-training"
         assert "hostNetwork" not in pod, "there the rights of the account do not hold"
         exclusive = job["template"].get("metadata", {}).get("annotations", {})
         has_chips = "google.com/tpu" in container_of(job_set, job["name"])["resources"].get("limits", {})
@@ -93,7 +93,7 @@ def test_pods_act_as_the_team_and_start_no_other_without_chips_on_a_slice(recipe
     [
         ("saxml", "v5litepod-32", "http", {}),
         ("vllm", "v6e-4", "slice", {}),
-        ("vllm", "v6e-4", "slice", {"service": "LoadBalancer"}),
+        ("vllm", "v6e-4", "slice", {"preset": "network"}),
     ],
 )
 def test_requests_reach_the_server_and_never_from_outside_of_the_network(
@@ -107,7 +107,11 @@ def test_requests_reach_the_server_and_never_from_outside_of_the_network(
     }
     (port,) = spec["ports"]
     assert {"containerPort": port["targetPort"]} in container_of(job_set, part)["ports"]
-    assert spec["type"] in ("ClusterIP", "LoadBalancer")
+    outside = spec["type"] == "LoadBalancer"
+    assert outside or spec["type"] == "ClusterIP"
+    assert spec["externalTrafficPolicy"] == ("Local" if outside else None), "the team's NetworkPolicy lets no node in"
+    (job,) = (item["template"]["spec"] for item in job_set["spec"]["replicatedJobs"] if item["name"] == part)
+    assert job["template"]["metadata"]["labels"] == {"tpuenv/serves": "true"}
     assert service["metadata"]["annotations"] == {"networking.gke.io/load-balancer-type": "Internal"}
     assert service["metadata"]["name"] != job_set["metadata"]["name"], "JobSet's own Service has that name"
     assert container_of(job_set, part)["readinessProbe"], "only what is ready gets requests"

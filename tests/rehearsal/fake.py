@@ -20,7 +20,6 @@ from typing import Any
 
 from rehearsal import http_server
 from rehearsal.cloud import Cloud
-from rehearsal.google.permissions import token_of
 from rehearsal.google.project import create_project
 from rehearsal.resource_types import DATA_SOURCES, RESOURCE_TYPES
 from rehearsal.serve import answers, provider, schemas_of
@@ -106,10 +105,8 @@ class FakeCloud:
         return FakeCloud(folder=folder, resources=resources, sources=sources, settings=settings)
 
     def act_as(self, account: str) -> None:
-        """From now on every provider has the token of that service account."""
+        """From now on every provider acts as that service account."""
         self.account = account
-        if "kubernetes" in self.settings:
-            self.settings["kubernetes"]["token"] = self.settings["helm"]["kubernetes"]["token"] = token_of(account)
 
     def provider(self, type_: str) -> Provider:
         name = type_ if type_ in RESOURCE_TYPES else provider_of(type_)

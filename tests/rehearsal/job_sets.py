@@ -21,7 +21,6 @@ def job_set(name: str = "train", *, chips: int = 4, hosts: int = 4, **labels: st
             "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
             "cloud.google.com/gke-tpu-topology": "4x4",
         },
-        "tolerations": [{"key": "google.com/tpu", "operator": "Exists"}],
     }
     replicated = {"template": {"spec": {"parallelism": hosts, "completions": hosts, "template": {"spec": pod}}}}
     return {

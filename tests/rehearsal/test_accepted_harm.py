@@ -44,7 +44,7 @@ def test_the_product_has_no_findings(deployed: FakeCloud, fleet: FakeCloud) -> N
 def test_an_ip_endpoint_that_strangers_reach_is_a_finding(
     deployed: FakeCloud, changes: dict[str, object], words: str
 ) -> None:
-    deployed.again(CLUSTER, **changes)
+    deployed.again(CLUSTER, control_plane_endpoints_config__ip_endpoints_config={"enabled": True}, **changes)
     (finding,) = findings(deployed.cloud)
     assert finding.startswith("cluster tpu-cluster: the IP endpoint of its control plane " + words)
 
@@ -53,14 +53,11 @@ def test_an_ip_endpoint_that_strangers_reach_is_a_finding(
     "changes",
     [
         {"private_cluster_config__enable_private_endpoint": True},
-        {"control_plane_endpoints_config__ip_endpoints_config": {"enabled": False}},
-        {"master_authorized_networks_config__cidr_blocks": [{"cidr_block": "10.0.0.0/8"}]},
+        {"master_authorized_networks_config": {"cidr_blocks": [{"cidr_block": "10.0.0.0/8"}]}},
     ],
 )
 def test_an_ip_endpoint_that_strangers_do_not_reach_is_none(deployed: FakeCloud, changes: dict[str, object]) -> None:
-    if "master_authorized_networks_config__cidr_blocks" not in changes:
-        changes = {**changes, "master_authorized_networks_config": None}
-    deployed.again(CLUSTER, **changes)
+    deployed.again(CLUSTER, control_plane_endpoints_config__ip_endpoints_config={"enabled": True}, **changes)
     assert findings(deployed.cloud) == []
 
 

@@ -134,14 +134,14 @@ def test_machines_that_do_not_exist_are_not_made(autopilot: FakeCloud, api: Api)
 
 
 def test_a_job_of_pods_that_autopilot_does_not_take_is_refused_with_gke_s_words(api: Api) -> None:
-    with pytest.raises(Status, match=r"\[denied by autogke-disallow-hostnamespaces\].*enabling hostNetwork is not"):
-        api.create(job(hostNetwork=True))
+    with pytest.raises(Status, match=r"\[denied by autogke-node-affinity-selector-limitation\].*Key 'a/b' is not"):
+        api.create(job(nodeSelector={"a/b": "c"}))
     assert api.create(job())["metadata"]["name"] == "work"
 
 
 def test_a_job_set_of_such_pods_is_created_and_has_none(autopilot: FakeCloud, api: Api) -> None:
     manifest = hello(autopilot, "train")
-    manifest["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["hostNetwork"] = True
+    manifest["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["nodeSelector"]["a/b"] = "c"
     api.create(manifest)
     assert api.all(api.resource("v1", "Pod"), "research") == []
 
@@ -178,7 +178,12 @@ def test_the_real_terraform_deploys_the_case_changes_it_and_destroys_it_while_jo
         assert not any(deployed.plan(case, stack) for stack in deployed.stacks(case))
         larger = replace(case, fleet=copy.deepcopy(fleet))
         larger.fleet["tpu_pools"]["train"]["slices"] = 3  # type: ignore[index]
-        assert deployed.deploy(larger) == {"queues": {"kubernetes_manifest.clusterqueue-research": "update"}}
+        assert deployed.deploy(larger) == {
+            "queues": {
+                "kubernetes_manifest.clusterqueue-research": "update",
+                "kubernetes_manifest.resourcequota-research-tpuenv": "update",
+            }
+        }
         assert deployed.running == jobs
         for stack in ("observability", "queues", "platform", "cluster"):
             deployed.terraform(stack, "destroy", "-auto-approve")

@@ -154,6 +154,8 @@ ONLY = "api.getAttribute('iam.googleapis.com/modifiedGrantsByRole', []).hasOnly(
         ('!resource.name.startsWith("a") && resource.name != "b"', "b", [], False),
         ('resource.name == "a" || (resource.name == "b" && resource.name.endsWith("b"))', "b", [], True),
         (f'resource.name == "a" && {ONLY}', "a", ["roles/c"], False),
+        ("destination.port == 22", "a", [], False),
+        ("destination.port != 22", "a", [], True),
     ],
 )
 def test_a_condition_holds_or_not(expression: str, name: str, roles: list[str], held: bool) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rehearsal.cloudbuild.config import TIMEOUT_SECONDS, Config, NotABuild, read
-from rehearsal.cloudbuild.images import Images, NoSuchImage
+from rehearsal.cloudbuild.images import DOCKER, Images, NoSuchImage
 
 DIGEST = "sha256:" + "a" * 64
 BUILDER = f"registry.example/builder@{DIGEST}"
@@ -36,7 +36,7 @@ def problems(tmp_path: Path, text: str) -> list[str]:
 def test_what_is_not_said_is_what_cloud_build_takes(tmp_path: Path) -> None:
     build = config(tmp_path, GOOD)
     (step,) = build.steps
-    assert (build.timeout, build.dynamic, build.logs_bucket) == (TIMEOUT_SECONDS, False, "")
+    assert (build.timeout, build.dynamic, build.logging) == (TIMEOUT_SECONDS, False, "GCS_ONLY")
     assert (step.wait_for, step.timeout, step.dir_, step.env) == (None, None, "", ())
 
 
@@ -101,7 +101,7 @@ WRONG = {
         "logging: GCS_ONLY", "logging: GCS_ONLY, substitutionOption: ALLOW_LOOSE",
         ":6: options.substitutionOption: only MUST_MATCH is supported",
     ),
-    "logs elsewhere": ("GCS_ONLY", "LEGACY", ":6: options.logging: only GCS_ONLY is supported"),
+    "logs elsewhere": ("GCS_ONLY", "LEGACY", ":6: options.logging: only CLOUD_LOGGING_ONLY and GCS_ONLY is supported"),
     "a substitution that is not declared": (
         "'$_WORD'", "'$_WORD$_OTHER'", ":7: substitutions: _OTHER is used and not declared",
     ),
@@ -162,7 +162,8 @@ def test_an_image_is_its_digest_and_only_the_builder_is_supported() -> None:
         ("", "python", "a step without an image"),
         (BUILDER, "bash", "bash: of the builder image these are supported: python"),
         (BUILDER, "", "no entrypoint"),
-        ("gcr.io/cloud-builders/docker", "", "needs Docker, which is not supported"),
+        ("gcr.io/cloud-builders/docker", "", "not an image by its digest"),
+        (DOCKER, "", "needs Docker, which is not supported"),
     ):
         with pytest.raises(NoSuchImage, match=said.replace("(", r"\(")):
             images.program(image, entrypoint)

@@ -14,6 +14,8 @@ from rehearsal.build_service import CloudBuild
 from rehearsal.cloud import Cloud
 from rehearsal.cloudbuild import builds, triggers
 from rehearsal.cloudbuild.images import Images
+from rehearsal.google.permissions import PROJECT_MEMBER, token_of
+from rehearsal.leaks import kept_tokens
 from rehearsal.work_folder import CannotStart
 from rehearsal.world import World
 from tests.rehearsal.test_world import world_in
@@ -24,31 +26,34 @@ starts_a_world = pytest.mark.slow
 PLACE = "projects/my-project/locations/us-east5"
 BUILDER = "registry.example/builder@sha256:" + "a" * 64
 ACCOUNT = "tpu-plan@my-project.iam.gserviceaccount.com"
-LOGS = "my-logs"
 FILE = """\
 steps:
 - {id: say, name: '${_BUILDER}', entrypoint: python, args: [say.py, '$COMMIT_SHA', '$TRIGGER_NAME', '${_WORD}']}
-logsBucket: ${_LOGS_BUCKET}
-options: {logging: GCS_ONLY}
-substitutions: {_BUILDER: "", _LOGS_BUCKET: "", _WORD: default}
+options: {logging: CLOUD_LOGGING_ONLY}
+substitutions: {_BUILDER: "", _WORD: default}
 """
 SAY = "import os, sys; print(*sys.argv[1:], os.environ['GOOGLE_OAUTH_ACCESS_TOKEN'], 'TPU_TYPE' in os.environ)\n"
 
 
-def put_trigger(cloud: Cloud, name: str, number: int, *, approval: bool = False, **event: str) -> None:
+def put_trigger(
+    cloud: Cloud, name: str, number: int, *, approval: bool = False, comment_control: str = "", **event: str
+) -> None:
     cloud.put(triggers.TRIGGER, f"{PLACE}/triggers/{number}", {
         "name": name, "location": "us-east5", "filename": "build.yaml",
         "service_account": f"projects/my-project/serviceAccounts/{ACCOUNT}",
-        "substitutions": {"_BUILDER": BUILDER, "_LOGS_BUCKET": f"gs://{LOGS}"},
+        "substitutions": {"_BUILDER": BUILDER},
         "approval_config": [{"approval_required": approval}],
-        "repository_event_config": [{key: [{"branch": branch}] for key, branch in event.items()}] if event else [],
+        "repository_event_config": [
+            {key: [{"branch": branch, "comment_control": comment_control}] for key, branch in event.items()}
+        ] if event else [],
     })  # fmt: skip
 
 
 @pytest.fixture
 def cloud(tmp_path: Path) -> Iterator[Cloud]:
     with_triggers = Cloud(tmp_path / "cloud.db")
-    put_trigger(with_triggers, "plan", 1, pull_request="^main$")
+    put_trigger(with_triggers, "test", 4, pull_request="^main$")
+    put_trigger(with_triggers, "plan", 1, pull_request="^main$", comment_control="COMMENTS_ENABLED")
     put_trigger(with_triggers, "deploy", 2, push="^main$", approval=True)
     put_trigger(with_triggers, "drift", 3)
     yield with_triggers
@@ -58,7 +63,9 @@ def cloud(tmp_path: Path) -> Iterator[Cloud]:
 @pytest.mark.parametrize(
     ("event", "branch", "names"),
     [
-        ("pull_request", "main", ["plan"]),
+        ("pull_request", "main", ["test"]),
+        ("comment", "main", ["test", "plan"]),
+        ("comment", "feature", []),
         ("push", "main", ["deploy"]),
         ("push", "mainline", []),
         ("push", "feature", []),
@@ -86,8 +93,8 @@ def test_a_build_waits_for_an_approval_where_its_trigger_wants_one(cloud: Cloud)
 
 
 def test_what_is_given_for_one_build_wins_over_its_trigger(cloud: Cloud) -> None:
-    asked = builds.ask(cloud, triggers.trigger(cloud, "drift"), commit="c" * 40, substitutions={"_LOGS_BUCKET": "x"})
-    assert asked.substitutions == {"_BUILDER": BUILDER, "_LOGS_BUCKET": "x"}
+    asked = builds.ask(cloud, triggers.trigger(cloud, "drift"), commit="c" * 40, substitutions={"_WORD": "x"})
+    assert asked.substitutions == {"_BUILDER": BUILDER, "_WORD": "x"}
 
 
 @dataclass
@@ -114,9 +121,8 @@ def running(tmp_path: Path) -> Iterator[Running]:
     subprocess.run(["git", "init", "--quiet", checkout], check=True)
     with world_in(tmp_path / "w", TPU_TYPE="v6e-16") as world:
         put_trigger(world.cloud, "plan", 1, pull_request="^main$")
-        world.cloud.put("google_storage_bucket", LOGS, {"name": LOGS, "project": "my-project"})
-        role = {"bucket": LOGS, "role": "roles/storage.objectUser", "member": f"serviceAccount:{ACCOUNT}"}
-        world.cloud.put("google_storage_bucket_iam_member", f"{LOGS} {role['role']} {role['member']}", role)
+        role = {"project": "my-project", "role": "roles/logging.logWriter", "member": f"serviceAccount:{ACCOUNT}"}
+        world.cloud.put(PROJECT_MEMBER, f"{role['role']} {role['member']}", role)
         yield Running(world, CloudBuild(world=world, images=Images(builder=BUILDER)), checkout)
 
 
@@ -125,10 +131,10 @@ def running(tmp_path: Path) -> Iterator[Running]:
 def test_a_build_runs_the_file_of_its_commit_as_the_account_of_its_trigger(running: Running) -> None:
     build = running.run()
     assert build.status == "SUCCESS", running.why
-    said = f"Step #0 - 'say': {build.commit} plan default rehearsal:{ACCOUNT} False"
+    said = f"Step #0 - 'say': {build.commit} plan default {token_of(ACCOUNT)} False"
     assert said in running.log.splitlines(), "nor do settings of the shell reach a build"
-    (log,) = running.world.cloud.blobs(LOGS)
-    assert (log.name, said in log.content.decode()) == (f"log-{build.id_}.txt", True)
+    assert (running.world.folder / "logs" / f"{build.id_}.txt").read_text() == running.log
+    assert str(running.world.folder / "logs" / f"{build.id_}.txt") in kept_tokens(running.world)
 
 
 @needs_git
@@ -176,10 +182,10 @@ def test_the_same_files_are_the_same_commit(running: Running) -> None:
 @needs_git
 @starts_a_world
 def test_a_build_whose_account_may_not_write_its_log_does_not_start(running: Running) -> None:
-    for item in running.world.cloud.find("google_storage_bucket_iam_member"):
+    for item in running.world.cloud.find(PROJECT_MEMBER):
         running.world.cloud.delete(item.kind, item.name)
     assert running.run().status == "FAILURE"
-    assert f"{ACCOUNT} cannot write the log to gs://{LOGS}" in running.why
+    assert f"{ACCOUNT} cannot write the log: Permission 'logging.logEntries.create' denied" in running.why
     assert running.log == ""
 
 
@@ -191,8 +197,8 @@ def test_a_build_whose_account_may_not_write_its_log_does_not_start(running: Run
         ("build.yaml", FILE.replace("_WORD}", "_WORDS}"), "_WORDS is used and not declared"),
         (
             "build.yaml",
-            FILE.replace("logsBucket: ${_LOGS_BUCKET}", "tags: ['${_LOGS_BUCKET}']"),
-            "needs a gs:// bucket",
+            FILE.replace("CLOUD_LOGGING_ONLY", "GCS_ONLY"),
+            "needs CLOUD_LOGGING_ONLY",
         ),
         ("build.yaml", FILE.replace("${_BUILDER}", "python:${_BUILDER}"), "is not the builder image"),
         (".gitignore", "build.yaml", "build.yaml: is not in commit"),

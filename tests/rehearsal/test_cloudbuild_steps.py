@@ -14,7 +14,7 @@ import pytest
 
 from rehearsal import started_processes
 from rehearsal.cloudbuild.config import read
-from rehearsal.cloudbuild.images import Images, NoSuchImage
+from rehearsal.cloudbuild.images import DOCKER, Images, NoSuchImage
 from rehearsal.cloudbuild.steps import Machine, Outcome, run
 
 BUILDER = "registry.example/builder@sha256:" + "a" * 64
@@ -203,5 +203,5 @@ def test_what_a_step_has_started_goes_with_it(builds: Builds, more: str) -> None
 
 def test_an_image_that_is_not_there_stops_the_build_before_anything_runs(builds: Builds) -> None:
     with pytest.raises(NoSuchImage):
-        builds.run(step("one"), step("two").replace(BUILDER, "gcr.io/cloud-builders/docker"))
+        builds.run(step("one"), step("two").replace(BUILDER, DOCKER))
     assert builds.events == []

@@ -41,7 +41,7 @@ def test_a_cluster_that_holds_an_environment_is_refused_and_says_what_is_there(a
     assert {
         "Namespace tpu-training",
         "Namespace kueue-system",
-        "ValidatingAdmissionPolicy tpu-pods-only-through-kueue",
+        "ValidatingAdmissionPolicy jobs-of-members",
     } <= {*names}
 
 

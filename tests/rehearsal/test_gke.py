@@ -184,7 +184,7 @@ def test_gke_metadata_needs_workload_identity_on_the_cluster(deployed: FakeCloud
 
 def test_nodes_need_addresses_in_the_subnet(deployed: FakeCloud) -> None:
     with pytest.raises(
-        Refusal, match=r"IP_SPACE_EXHAUSTED: IP space of '.*/tpu-subnet' is exhausted \(4105 nodes, room for 4092"
+        Refusal, match=r"IP_SPACE_EXHAUSTED: IP space of '.*/tpu-subnet' is exhausted \(4107 nodes, room for 4092"
     ):
         deployed.make(
             "google_container_node_pool.two", like=CPU, name="two", initial_node_count=4096, max_pods_per_node=8
@@ -192,8 +192,8 @@ def test_nodes_need_addresses_in_the_subnet(deployed: FakeCloud) -> None:
 
 
 def test_a_node_takes_a_power_of_two_of_at_least_twice_its_pods(deployed: FakeCloud) -> None:
-    """The product's 8 TPU hosts take 32 addresses each, its CPU node 256; 10.4.0.0/14 has 262144."""
-    left = (262144 - 8 * 32 - 256) // 256
+    """The product's 8 TPU hosts take 32 addresses each, its CPU and 2 system nodes 256; 10.4.0.0/14 has 262144."""
+    left = (262144 - 8 * 32 - 3 * 256) // 256
     deployed.make("google_container_node_pool.fits", like=CPU, name="fits", initial_node_count=left)
     with pytest.raises(Refusal, match=r"is exhausted \(pods need 262400 addresses, 10.4.0.0/14 has 262144\)"):
         deployed.make("google_container_node_pool.more", like=CPU, name="more", initial_node_count=1)

@@ -48,6 +48,7 @@ def release(path: str, **more: Any) -> dict[str, Any]:
     ("changes", "words"),
     [
         ({"version": "9.9.9"}, "registry.k8s.io/kueue/charts/kueue:9.9.9: not found"),
+        ({"chart": f"kueue@sha256:{'0' * 64}"}, "chart reference digest mismatch: sha256:ab436c33"),
         ({"chart": "queue"}, "registry.k8s.io/kueue/charts/queue:0.19.2: not found"),
         ({"repository": "oci://registry.k8s.io/charts"}, "registry.k8s.io/charts/kueue:0.19.2: not found"),
         ({"chart": "./charts/none", "repository": None}, "path './charts/none' not found"),
@@ -111,7 +112,25 @@ def test_controllers_do_not_land_on_tpu_hosts(deployed: FakeCloud) -> None:
     deployed.destroy("google_container_node_pool.cpu-pool")
     with pytest.raises(Refusal) as refused:
         deployed.change(JOBSET, values=[])
-    assert "no node pool with no taint" in refused.value.detail
+    assert "no node pool with any labels whose taints they tolerate (none)" in refused.value.detail
+
+
+@pytest.mark.parametrize("address", [KUEUE, JOBSET])
+def test_controllers_start_on_the_system_pool_and_nowhere_else(deployed: FakeCloud, address: str) -> None:
+    deployed.change(address, timeout=600)
+    deployed.destroy("google_container_node_pool.system-pool")
+    with pytest.raises(Refusal) as refused:
+        deployed.change(address, timeout=900)
+    words = "no node pool with tpuenv/pool-group=system whose taints they tolerate (tpuenv/system)"
+    assert words in refused.value.detail
+
+
+def test_the_gate_starts_on_the_system_pool_too(deployed: FakeCloud) -> None:
+    (gate,) = (address for address in deployed.resources if address.startswith("helm_release.gate_"))
+    deployed.destroy("google_container_node_pool.system-pool")
+    with pytest.raises(Refusal) as refused:
+        deployed.change(gate, timeout=900)
+    assert "the pods of gate are pending: no node pool with tpuenv/pool-group=system" in refused.value.detail
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 LIMIT_SECONDS = 180
 CDKTF = [str(Path(sys.executable).with_name("cdktf"))]
 TPUENV = [sys.executable, "-m", "tpuenv"]
-IN_QUEUES = ("ClusterQueue", "LocalQueue", "ResourceFlavor", "PriorityClass", "Workload", "drain-")
+IN_QUEUES = ("ClusterQueue", "LocalQueue", "ResourceQuota", "ResourceFlavor", "PriorityClass", "Workload", "drain-")
 
 
 @pytest.fixture(scope="module")

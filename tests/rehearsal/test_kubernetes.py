@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from rehearsal.google.permissions import let_an_hour_pass
 from rehearsal.kubernetes import webhooks
 from rehearsal.kubernetes.api import Api
 from rehearsal.kubernetes.resources import KUEUE, NAMESPACE
@@ -53,7 +52,7 @@ def test_an_old_version_of_an_api_is_not_served(deployed: FakeCloud) -> None:
     [
         ({"host": None}, "localhost"),
         ({"host": "https://gke-elsewhere.us-east5.gke.goog"}, "lookup gke-elsewhere.us-east5.gke.goog: no such host"),
-        ({"token": "stolen"}, "Unauthorized"),
+        ({"exec": []}, "Unauthorized"),
     ],
 )
 def test_a_provider_that_does_not_reach_the_cluster(deployed: FakeCloud, settings: dict[str, Any], words: str) -> None:
@@ -62,45 +61,22 @@ def test_a_provider_that_does_not_reach_the_cluster(deployed: FakeCloud, setting
         deployed.plan(FLAVOR)
 
 
-PLUGIN = {"api_version": "client.authentication.k8s.io/v1beta1", "command": "gke-gcloud-auth-plugin", "args": []}
-
-
-def test_a_token_lives_an_hour_and_the_next_plan_gets_another(deployed: FakeCloud) -> None:
-    before = deployed.read_source("google_client_config")["access_token"]
-    let_an_hour_pass(deployed.cloud)
-    with pytest.raises(Refusal, match=r"^Unauthorized$"):
-        deployed.plan(FLAVOR)
-    with pytest.raises(
-        Refusal, match=r"^Kubernetes cluster unreachable: the server has asked for the client to provide credentials$"
-    ):
-        deployed.plan(KUEUE_RELEASE)
-    after = deployed.read_source("google_client_config")["access_token"]
-    assert after != before
-    deployed.settings["kubernetes"]["token"] = after
-    deployed.plan(FLAVOR)
-
-
-def test_the_auth_plugin_gets_a_token_whenever_it_is_asked(deployed: FakeCloud) -> None:
-    deployed.settings["kubernetes"] |= {"token": None, "exec": [PLUGIN]}
-    deployed.settings["helm"]["kubernetes"] |= {"token": None, "exec": PLUGIN}
-    let_an_hour_pass(deployed.cloud)
-    deployed.plan(FLAVOR)
-    deployed.plan(KUEUE_RELEASE)
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"command": "gke-auth"}, "exec: executable gke-auth not found"),
+        ({"args": ["tokens"]}, "exec: executable tpuenv failed with exit code 2"),
         (
-            {"api_version": "client.authentication.k8s.io/v1"},
-            "is configured to use API version client.authentication.k8s.io/v1, plugin returned version "
-            "client.authentication.k8s.io/v1beta1",
+            {"api_version": "client.authentication.k8s.io/v1beta1"},
+            "is configured to use API version client.authentication.k8s.io/v1beta1, plugin returned version "
+            "client.authentication.k8s.io/v1",
         ),
     ],
 )
-def test_another_plugin_or_version_is_refused(deployed: FakeCloud, change: dict[str, str], words: str) -> None:
-    deployed.settings["kubernetes"] |= {"token": None, "exec": [PLUGIN | change]}
+def test_another_credential_plugin_or_version_is_refused(
+    deployed: FakeCloud, change: dict[str, Any], words: str
+) -> None:
+    deployed.settings["kubernetes"]["exec"][0] |= change
     with pytest.raises(Refusal, match=words):
         deployed.plan(FLAVOR)
 
@@ -230,7 +206,7 @@ def test_labels_of_a_namespace_change_in_place_and_drift_shows(deployed: FakeClo
 
 
 def test_an_object_that_is_gone_is_planned_again(deployed: FakeCloud, api: Api) -> None:
-    api.remove(api.get(api.resource("v1", "ServiceAccount"), "tpu-training", "training"))
+    api.remove(api.get(api.resource("v1", "ServiceAccount"), "tpu-training", "tpu-training"))
     assert deployed.read(ACCOUNT) is None
 
 

@@ -136,3 +136,29 @@ def test_only_one_nat_of_a_router_serves_all_subnets(deployed: FakeCloud) -> Non
 def test_a_router_takes_its_nat_with_it(deployed: FakeCloud) -> None:
     deployed.destroy(ROUTER)
     assert deployed.read(NAT) is None
+
+
+def test_the_names_of_google_are_refused_as_cloud_dns_does(empty: FakeCloud) -> None:
+    zone = {"name": "names", "dns_name": "pkg.dev.", "visibility": "private"}
+    with pytest.raises(Refusal, match=r"dns.googleapis.com has not been used in project"):
+        empty.make("google_dns_managed_zone.names", **zone)
+    empty.cloud.put("google_project_service", "projects/my-project/services/dns.googleapis.com", {})
+    empty.make("google_compute_network.network", name="tpu-network")
+    where = [{"networks": [{"network_url": FULL_NETWORK}], "gke_clusters": []}]
+    with pytest.raises(Refusal, match=r"404: The resource 'projects/my-project/global/networks/nowhere' was not found"):
+        empty.make(
+            "google_dns_managed_zone.other",
+            **zone,
+            private_visibility_config=[{"networks": [{"network_url": "nowhere"}], "gke_clusters": []}],
+        )
+    empty.make("google_dns_managed_zone.names", **zone, private_visibility_config=where)
+    record = {"managed_zone": "names", "type": "A", "ttl": 300, "rrdatas": ["199.36.153.8"]}
+    with pytest.raises(Refusal, match=r"Invalid value for 'entity.change.additions\[0\].name': 'gcr.io.'"):
+        empty.make("google_dns_record_set.a", name="gcr.io.", **record)
+    empty.make("google_dns_record_set.a", name="*.pkg.dev.", **record)
+    with pytest.raises(Refusal, match=r"'projects/my-project/managedZones/names' is already being used by"):
+        empty.destroy("google_dns_managed_zone.names")
+    with pytest.raises(Refusal, match=r"is already being used by 'projects/my-project/managedZones/names'"):
+        empty.destroy("google_compute_network.network")
+    for address in ("google_dns_record_set.a", "google_dns_managed_zone.names", "google_compute_network.network"):
+        empty.destroy(address)

@@ -34,12 +34,16 @@ from tests.rehearsal.ground import Ground, synthesize
 from tests.reused_synthesis.copy_synthesis import PATCHES
 
 # So that the version of this code is an upgrade; what a Python that finds it as sitecustomize.py does first.
-OLDER_KUEUE = "0.19.1"
+OLDER_KUEUE = {
+    "version": "0.19.1",
+    "digest": "sha256:b8d0ba07db35275bc3c4702a7152db544748c83647e5d7949a2b20c2cc8f7642",
+}
 OLDER_PLATFORM = f"""\
 import sys
 sys.path.insert(0, {str(ROOT)!r})
-from stacks import platform
-platform.KUEUE_VERSION = {OLDER_KUEUE!r}
+from dataclasses import replace
+from vocabulary.sources import CHARTS
+CHARTS["kueue"] = replace(CHARTS["kueue"], **{OLDER_KUEUE!r})
 """
 
 # Of the machines that the slices of the page are made of; not one is in use.

@@ -10,15 +10,18 @@ from typing import Any
 
 import pytest
 
-from rehearsal.google.permissions import ROLE, account_of, token_of
+from rehearsal.google.permissions import ROLE, account_of, denied, token_of
 from rehearsal.kubernetes.api import Api
 from rehearsal.terraform.resource_type import Refusal
 from tests.rehearsal.deployed import addresses, deploy, destroy, stacks_in
 from tests.rehearsal.fake import FakeCloud
 from tests.synthesis import STACKS, Synthesis, read_stack
 
+TEST = "tpu-test@my-project.iam.gserviceaccount.com"
 PLAN = "tpu-plan@my-project.iam.gserviceaccount.com"
 DEPLOY = "tpu-deploy@my-project.iam.gserviceaccount.com"
+BUILD = "tpu-build@my-project.iam.gserviceaccount.com"
+NODES = "tpu-nodes@my-project.iam.gserviceaccount.com"
 DEPLOY_ROLE = "projects/my-project/roles/tpu_deploy"
 STATE = "my-project-tpu-tf-state"
 CLUSTER = "projects/my-project/locations/us-east5/clusters/tpu-cluster"
@@ -51,7 +54,7 @@ def test_the_deploy_identity_makes_all_that_the_builds_deploy(synthesis: Synthes
     for stack in stacks_in(output):
         if stack != "pipeline":
             fake.deploy(read_stack(output, stack))
-    assert len(fake.cloud.find("google_container_node_pool")) == 3
+    assert len(fake.cloud.find("google_container_node_pool")) == 4
     fake.close()
 
 
@@ -67,7 +70,7 @@ def test_the_deploy_identity_takes_all_of_it_down(piped: FakeCloud, synthesis: S
     for address in reversed([address for address in piped.resources if address in mine]):
         piped.destroy(address)
     assert len(piped.cloud.find("google_container_cluster")) == len(piped.cloud.find("google_compute_network")) == 0
-    assert len(piped.cloud.find("google_cloudbuild_trigger")) == 4
+    assert len(piped.cloud.find("google_cloudbuild_trigger")) == 5
 
 
 def test_after_a_new_foundation_a_person_deploys_the_pipeline_again(piped: FakeCloud, synthesis: Synthesis) -> None:
@@ -173,6 +176,15 @@ def test_the_deploy_identity_grants_no_role_that_the_stacks_do_not(piped: FakeCl
     assert piped.make("google_project_iam_member.same", project="my-project", role=granted, member=member)
 
 
+def test_the_deploy_identity_may_log_access_to_data_which_changes_no_grant(piped: FakeCloud) -> None:
+    values = {"service": "storage.googleapis.com", "audit_log_config": [{"log_type": "DATA_READ"}]}
+    piped.act_as(PLAN)
+    with pytest.raises(Refusal, match=r"'resourcemanager.projects.setIamPolicy' denied"):
+        piped.make("google_project_iam_audit_config.logs", project="my-project", **values)
+    piped.act_as(DEPLOY)
+    assert piped.make("google_project_iam_audit_config.logs", project="my-project", **values)
+
+
 def test_the_deploy_identity_widens_no_role_and_takes_no_other_account(piped: FakeCloud) -> None:
     piped.act_as(DEPLOY)
     role = next(address for address in piped.resources if address.startswith(f"{ROLE}.identities_role-deploy_5"))
@@ -193,8 +205,8 @@ def test_the_deploy_identity_widens_no_role_and_takes_no_other_account(piped: Fa
                    node_config__service_account=PLAN)  # fmt: skip
 
 
-@pytest.mark.parametrize("bucket", [STATE, "my-project-tpu-plans", "my-project-tpu-build-logs", "my-project-other"])
-def test_the_deploy_identity_changes_only_buckets_of_teams(piped: FakeCloud, bucket: str) -> None:
+@pytest.mark.parametrize("bucket", [STATE, "my-project-tpu-plans", "my-project-other"])
+def test_the_deploy_identity_changes_only_buckets_that_the_stacks_make(piped: FakeCloud, bucket: str) -> None:
     if bucket == "my-project-other":
         piped.make("google_storage_bucket.other", "google_storage_bucket.bucket-tpu-training", name=bucket)
     piped.act_as(DEPLOY)
@@ -212,7 +224,7 @@ def test_no_build_takes_the_pipeline_away(account: str, piped: FakeCloud) -> Non
     piped.act_as(account)
     for address in (
         "google_cloud_scheduler_job.drift-nightly",
-        "google_storage_bucket.logs",
+        "google_storage_bucket.records",
         "google_storage_bucket_iam_member.identities_state-plan_DCA2664D",
         "google_service_account_iam_member.identities_scheduler-acts-as-plan_266FC885",
     ):
@@ -256,15 +268,40 @@ def test_the_state_is_read_by_plans_and_written_by_deploys(piped: FakeCloud) -> 
     assert [asked(piped, "GET", f"/storage/v1/b/{STATE}/o", account) for account in (PLAN, DEPLOY)] == [200, 200]
 
 
-def test_records_are_written_by_both_and_the_data_of_teams_is_read_by_none(piped: FakeCloud) -> None:
-    for account in (PLAN, DEPLOY):
-        path = "/upload/storage/v1/b/my-project-tpu-plans/o?uploadType=media&name=a/b.json"
-        assert asked(piped, "POST", path, account) == 200
-        assert asked(piped, "POST", path, account) == 200, "the same record once more"
+def test_a_plan_adds_a_record_and_only_a_deploy_replaces_or_reads_it(piped: FakeCloud) -> None:
+    add = "/upload/storage/v1/b/my-project-tpu-plans/o?uploadType=media&name=a/b.json"
+    record = "/storage/v1/b/my-project-tpu-plans/o/a%2Fb.json"
+    assert asked(piped, "POST", add, TEST) == 403
+    assert [asked(piped, "POST", add, PLAN) for _ in range(2)] == [200, 403]
+    assert [asked(piped, method, record, PLAN) for method in ("GET", "DELETE")] == [403, 403]
+    assert [asked(piped, "POST", add, DEPLOY), asked(piped, "GET", record, DEPLOY)] == [200, 200]
+
+
+def test_the_data_of_teams_and_the_source_of_images_is_read_by_no_build_of_the_pipeline(piped: FakeCloud) -> None:
     piped.cloud.put_blob("my-project-tpu-tpu-training", "checkpoint", b"weights", {}, keep_old=False)
-    for account in (PLAN, DEPLOY):
+    piped.cloud.put_blob("my-project-tpu-builds", "source/a.tgz", b"source", {}, keep_old=False)
+    for account in (TEST, PLAN, DEPLOY):
         assert asked(piped, "GET", "/storage/v1/b/my-project-tpu-tpu-training/o/checkpoint?alt=media", account) == 403
+        assert asked(piped, "GET", "/storage/v1/b/my-project-tpu-builds/o/source%2Fa.tgz", account) == 403
     assert asked(piped, "GET", "/storage/v1/b/my-project-tpu-tpu-training/o", PLAN) == 403
+
+
+def test_a_build_of_an_image_reads_its_source_writes_its_log_pushes_and_no_more(piped: FakeCloud) -> None:
+    bucket = "my-project-tpu-builds"
+    piped.cloud.put_blob(bucket, "source/a.tgz", b"source", {}, keep_old=False)
+    assert asked(piped, "GET", f"/storage/v1/b/{bucket}", BUILD) == 200
+    assert asked(piped, "GET", f"/storage/v1/b/{bucket}/o/source%2Fa.tgz?alt=media", BUILD) == 200
+    write = f"/upload/storage/v1/b/{bucket}/o?uploadType=media&name="
+    assert [asked(piped, "POST", f"{write}logs/log-1.txt", BUILD) for _ in range(2)] == [200, 200], "it grows"
+    assert asked(piped, "POST", f"{write}source/a.tgz", BUILD) == 403
+    assert asked(piped, "GET", f"/storage/v1/b/{STATE}/o", BUILD) == 403
+    place = "projects/my-project/locations/us-east5/repositories"
+    for registry, account, may in (("images", BUILD, True), ("builder", BUILD, True), ("builder", NODES, False)):
+        why = denied(
+            piped.cloud, account, "artifactregistry.repositories.uploadArtifacts", f"{place}/tpu-{registry}",
+            project="my-project",
+        )  # fmt: skip
+        assert (why == "") is may, (registry, account)
 
 
 def test_a_token_that_is_none_of_the_rehearsal_is_nobody() -> None:

@@ -10,10 +10,9 @@ import pytest
 
 import environment
 from environment import Environment, project
-from rehearsal.cloudbuild.config import read
 from tests import published
 from tpuenv.main import main
-from tpuenv.rehearsals.commit import commit_of, with_pipeline, without_tests
+from tpuenv.rehearsals.commit import commit_of, with_pipeline
 from tpuenv.rehearsals.pipeline import PipelineRehearsal
 from tpuenv.rehearsals.world import open_world
 
@@ -58,16 +57,6 @@ def test_a_fleet_is_committed_with_the_settings(tmp_path: Path, monkeypatch: pyt
     assert commit_of({})["fleet.yaml"] == "tpu_pools: {}\n"
 
 
-def test_only_the_step_of_the_tests_is_left_out_where_they_are_skipped(tmp_path: Path) -> None:
-    (path,) = without_tests()
-    (tmp_path / "plan.yaml").write_text(without_tests()[path], encoding="utf-8")
-    published, shorter = read(project.ROOT / path), read(tmp_path / "plan.yaml")
-    assert [step.id_ for step in published.steps] == ["test", "plan"]
-    assert [(step.id_, step.args, step.env) for step in shorter.steps] == [
-        (step.id_, step.args, step.env) for step in published.steps[1:]
-    ]
-
-
 @pytest.mark.slow
 def test_all_build_files_are_checked_before_anything_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -82,7 +71,7 @@ def test_all_build_files_are_checked_before_anything_starts(
     monkeypatch.setattr(project, "ROOT", root)
     assert main(["rehearse-pipeline", "--folder", str(tmp_path / "w")]) == 1
     printed = capsys.readouterr().err
-    assert "cloudbuild/builder.yaml:16: timeouts: is not supported" in printed
+    assert "cloudbuild/builder.yaml:15: timeouts: is not supported" in printed
     assert "cloudbuild/drift.yaml:5: steps[0].name: alpine:latest: is not an image by its digest" in printed
     assert not (tmp_path / "w").exists()
 
@@ -96,11 +85,11 @@ def test_a_pull_request_whose_tests_fail_is_not_planned_and_nothing_goes_on(
     monkeypatch.setenv(project.FOLDER, str(published.folder(tmp_path / "settings")))
     settings = with_pipeline(environment.load(tmp_path / "settings" / "vars.env", {}), {})
     environment_ = environment.load(tmp_path / "settings" / "vars.env", settings)
-    plan = (project.ROOT / "cloudbuild" / "plan.yaml").read_text(encoding="utf-8")
-    failing = re.sub(r"args: \[-m, pytest.*\]", "args: [-c, import sys; sys.exit(3)]", plan)
-    changed = {**commit_of(settings), "cloudbuild/plan.yaml": failing}
+    tests = (project.ROOT / "cloudbuild" / "test.yaml").read_text(encoding="utf-8")
+    failing = re.sub(r"args: \[-m, pytest.*\]", "args: [-c, import sys; sys.exit(3)]", tests)
+    changed = {**commit_of(settings), "cloudbuild/test.yaml": failing}
     with open_world(environment_, tmp_path / "w", {**settings, project.FOLDER: str(tmp_path / "settings")}) as world:
         assert PipelineRehearsal(world, environment_, changed).run() == 1
     printed = capfd.readouterr().out
-    assert "NOT OK: tpu-plan: FAILURE: Step #0 - 'test' failed: exit status 3" in printed
+    assert "NOT OK: tpu-test: FAILURE: Step #0 - 'test' failed: exit status 3" in printed
     assert "Merged" not in printed

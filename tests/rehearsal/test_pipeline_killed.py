@@ -31,7 +31,7 @@ from rehearsal.cloudbuild.resources import connect
 from rehearsal.world import World
 from tests.rehearsal.deployed import reusing_syntheses
 from tests.rehearsal.ground import Ground, synthesize
-from tpuenv.rehearsals.commit import with_pipeline, without_tests
+from tpuenv.rehearsals.commit import with_pipeline
 from tpuenv.rehearsals.world import open_world
 
 pytestmark = [
@@ -78,8 +78,8 @@ class Deployments:
         synthesize(self.world)
         Ground(world=self.world).deploy(("foundation", "pipeline"))
         self.commit = self.builds.commit(project.ROOT, changed=changed)
-        (build,) = self.builds.pull_request(self.commit, branch="change", base="main")
-        assert self.builds.run(build).status == "SUCCESS"
+        plan = self.builds.start(configured.names.trigger("plan"), commit=self.commit, branch="change")
+        assert self.builds.run(plan).status == "SUCCESS"
         with contextlib.closing(sqlite3.connect(self.database)) as cloud:
             cloud.executescript(COUNTING)
             for table in ("objects", "blobs"):
@@ -203,9 +203,11 @@ def deployments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment
         text + "".join(f"{key}={value}\n" for key, value in settings.items()), encoding="utf-8"
     )
     configured = environment.load(folder / "vars.env", {})
-    # That the tests of a pull request run, and that each build runs main.py itself, is proved elsewhere.
-    deploy = {"cloudbuild/deploy.yaml": (project.ROOT / "cloudbuild" / "deploy.yaml").read_text(encoding="utf-8")}
-    changed = {path: with_reused_synthesis(text) for path, text in {**without_tests(), **deploy}.items()}
+    # That each build runs main.py itself is proved elsewhere.
+    changed = {
+        path: with_reused_synthesis((project.ROOT / path).read_text(encoding="utf-8"))
+        for path in ("cloudbuild/plan.yaml", "cloudbuild/deploy.yaml")
+    }
     changed["vars.env"] = (folder / "vars.env").read_text(encoding="utf-8")
     with open_world(configured, folder / "world", {project.FOLDER: str(folder), **reusing_syntheses()}) as world:
         prepared = Deployments(

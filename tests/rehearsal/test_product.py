@@ -37,7 +37,7 @@ IMPORTS = {
     "google_container_node_pool.tpu-0": "my-project/us-east5/tpu-cluster/tpu-0",
     "helm_release.kueue": "kueue-system/kueue",
     "kubernetes_namespace_v1.team-tpu-training_namespace_139BA39A": "tpu-training",
-    "kubernetes_service_account_v1.team-tpu-training_account_FC8C4C00": "tpu-training/training",
+    "kubernetes_service_account_v1.team-tpu-training_account_FC8C4C00": "tpu-training/tpu-training",
     "kubernetes_manifest.resourceflavor-tpu": "apiVersion=kueue.x-k8s.io/v1beta2,kind=ResourceFlavor,name=tpu",
 }
 

@@ -82,7 +82,7 @@ def test_a_team_that_is_removed_or_renamed_is_drained_before_anything_of_it_goes
 
     configured = environment.load(SETTINGS, process_env={}, fleet=write_fleet(tmp_path / "changed", change))
     deploy_again(fleet, synthesize(configured, tmp_path / "changed" / "cdktf.out"), going=going)
-    assert len(seen) == 8
+    assert len(seen) == 11
     assert set(suspended) == {True}, "the jobs are stopped, and still there when their namespace goes"
     assert workloads(api, "students") == []
     assert others <= admitted(api)
@@ -216,7 +216,7 @@ def test_one_deploy_removes_a_team_and_renames_another_while_their_jobs_run(tmp_
             assert match is not None
             drained = match.end()
             going = [line for line in platform.splitlines() if ": Destroying..." in line and of_team(line, team)]
-            assert len(going) == 6, "the bucket was empty: it went with `foundation`, and its two grants with it"
+            assert len(going) == 9, "the bucket was empty: it went with `foundation`, and its two grants with it"
             assert all(platform.index(line) > drained for line in going)
             assert workloads(api, team) == []
         assert admitted(api, "serving") >= others

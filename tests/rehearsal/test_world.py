@@ -16,6 +16,7 @@ import pytest
 
 from environment.services import SERVICES
 from rehearsal import started_processes
+from rehearsal.google.permissions import TOKEN
 from rehearsal.work_folder import CannotStart
 from rehearsal.world import Lost, Project, World
 from tests.rehearsal.fake import CACHE, ROOT
@@ -67,7 +68,7 @@ def test_credentials_of_the_process_do_not_reach_the_tools(tmp_path: Path, monke
     assert not {value for value in SECRETS.values() if len(value) > 2} & set(environment.values())
     assert not {"AWS_SECRET_ACCESS_KEY", "TF_DATA_DIR", "TF_VAR_secret", "CLOUDSDK_CONFIG"} & environment.keys()
     assert environment["HOME"].startswith(str(tmp_path))
-    assert environment["GOOGLE_OAUTH_ACCESS_TOKEN"] == "rehearsal"
+    assert environment["GOOGLE_OAUTH_ACCESS_TOKEN"] == TOKEN
     assert (environment["TPU_TYPE"], environment["DESTROY_DATA"]) == ("v6e-16", "true")
 
 

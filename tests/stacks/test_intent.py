@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import environment
-from tests.synthesis import CASES, EVERY_STACK, HERE, STACKS, Synthesis, stacks_of, synthesize, texts
+from tests.synthesis import CASES, EVERY_STACK, HERE, STACKS, Synthesis, read_stack, stacks_of, synthesize, texts
+from vocabulary.resource_types import facts_of, fill
 
 AUTHORITATIVE = ("_iam_binding", "_iam_policy")
 FORBIDDEN_ROLES = {"roles/owner", "roles/editor", "roles/storage.admin", "roles/iam.serviceAccountTokenCreator"}
@@ -24,6 +25,7 @@ STATEFUL = {
         "google_service_account.node-account",
         "google_storage_bucket.bucket-tpu-training",
         "google_artifact_registry_repository.registry",
+        "google_artifact_registry_repository.builder-registry",
         "google_vertex_ai_tensorboard.tensorboard",
     },
     "cluster": {"google_container_cluster.cluster", "google_container_node_pool.cpu-pool"},
@@ -86,6 +88,7 @@ def test_a_protected_stack_cannot_be_destroyed(case: str, stack: str, synthesis:
 DATA = {
     "google_storage_bucket.bucket-tpu-training",
     "google_artifact_registry_repository.registry",
+    "google_artifact_registry_repository.builder-registry",
     "google_vertex_ai_tensorboard.tensorboard",
 }
 
@@ -119,6 +122,21 @@ def test_destroying_data_takes_two_words(tmp_path: Path) -> None:
     assert bucket["force_destroy"] is True
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_no_registry_moves_a_tag_to_another_image(case: str, synthesis: Synthesis) -> None:
+    registries = synthesis.resources(case, "foundation", "google_artifact_registry_repository")
+    assert {registry["repository_id"].rpartition("-")[2] for registry in registries.values()} == {"images", "builder"}
+    assert all(registry["docker_config"] == {"immutable_tags": True} for registry in registries.values())
+
+
+def test_nodes_and_members_see_no_image_of_the_pipeline(synthesis: Synthesis) -> None:
+    for stack in STACKS:
+        members = synthesis.resources("pipeline", stack, "google_artifact_registry_repository_iam_member").values()
+        for member in members:
+            builder = "builder" in member["repository"]
+            assert not builder or "build-account" in member["member"], member
+
+
 def test_the_providers_own_protection_stays_out_of_the_state(synthesis: Synthesis) -> None:
     assert (
         synthesis.resources("default", "cluster", "google_container_cluster")["cluster"]["deletion_protection"] is False
@@ -150,7 +168,7 @@ def test_a_teams_identity_reaches_its_own_bucket_only(synthesis: Synthesis) -> N
     bindings = synthesis.resources("v5p-128", "platform", "google_storage_bucket_iam_member").values()
     member = (
         "principal://iam.googleapis.com/projects/123456789012/locations/global/workloadIdentityPools/"
-        "my-project.svc.id.goog/subject/ns/tpu-training/sa/training"
+        "my-project.svc.id.goog/subject/ns/tpu-training/sa/tpu-training"
     )
     assert {(binding["bucket"], binding["role"], binding["member"]) for binding in bindings} == {
         ("my-project-tpu-tpu-training", "roles/storage.objectUser", member),
@@ -158,11 +176,67 @@ def test_a_teams_identity_reaches_its_own_bucket_only(synthesis: Synthesis) -> N
     }
 
 
+def test_two_environments_of_a_project_with_the_same_team_share_no_name_and_no_identity(tmp_path: Path) -> None:
+    """But the project's services, and the role of a person who is a member in both."""
+    first, second = (
+        synthesize(
+            environment.load(
+                HERE / "cases" / "pipeline.env",
+                process_env={"RESOURCE_PREFIX": prefix, "MEMBERS": "ada@example.com", "CONTROL_PLANE_CIDR": cidr},
+            ),
+            tmp_path / prefix,
+        )
+        for prefix, cidr in (("one", "172.16.0.0/28"), ("two", "172.16.0.16/28"))
+    )
+    shared = names_in_google(first) & names_in_google(second)
+    assert {name for type_, name in shared if type_ != "google_project_service"} == {
+        "my-project/roles/container.clusterViewer/user:ada@example.com"
+    }
+    of_buckets, of_others = (
+        {
+            grant["member"]
+            for grant in read_stack(folder, "platform")["resource"]["google_storage_bucket_iam_member"].values()
+        }
+        for folder in (first, second)
+    )
+    assert len(of_buckets) == len(of_others) == 1
+    assert of_buckets != of_others
+
+
+def names_in_google(folder: Path) -> set[tuple[str, str]]:
+    """What the stacks name by themselves, without what Terraform learns first, by type; what Google numbers, by the
+    name that people see.
+    """
+    names = set()
+    for stack in (*STACKS, "pipeline"):
+        for address, resource in resources(read_stack(folder, stack)):
+            type_ = address.split(".")[0]
+            if type_.startswith("google_"):
+                name = fill(facts_of(type_).name, {"project": "my-project", "region": "us-east5", **resource})
+                seen = json.loads(resource.get("dashboard_json", "{}")).get("displayName")
+                name = name or resource.get("display_name") or resource.get("name") or seen
+                assert name, (address, resource)
+                names |= {(type_, name)} if "${" not in name else set()
+    return names
+
+
 def test_with_a_project_number_no_google_stack_reads_the_cloud_to_plan(synthesis: Synthesis) -> None:
     reading = [stack for stack in STACKS if "data" in synthesis.stack("v5p-128", stack)]
     assert reading == ["platform", "queues", "observability"]
     assert "google_project" in synthesis.stack("default", "platform")["data"]
     assert "google_project" not in synthesis.stack("v5p-128", "platform")["data"]
+
+
+def test_who_reads_data_is_logged_where_that_is_asked_for_and_paid(synthesis: Synthesis) -> None:
+    type_ = "google_project_iam_audit_config"
+    assert not synthesis.resources("default", "foundation", type_)
+    logged = synthesis.resources("three-teams-four-groups", "foundation", type_).values()
+    assert {(item["service"], config["log_type"]) for item in logged for config in item["audit_log_config"]} == {
+        ("storage.googleapis.com", "DATA_READ"),
+        ("storage.googleapis.com", "DATA_WRITE"),
+        ("container.googleapis.com", "DATA_READ"),
+    }
+    assert not any("exempted_members" in config for item in logged for config in item["audit_log_config"])
 
 
 def test_nodes_are_private_and_run_as_our_account(synthesis: Synthesis) -> None:
@@ -202,8 +276,11 @@ def test_a_colleague_takes_one_key_of_vars_env(tmp_path: Path) -> None:
 
 
 def test_nobody_reaches_the_control_plane_by_its_address(synthesis: Synthesis) -> None:
-    cluster = synthesis.resources("default", "cluster", "google_container_cluster")["cluster"]
-    assert cluster["master_authorized_networks_config"] == {"gcp_public_cidrs_access_enabled": False}
+    for case in ("default", "autopilot"):
+        cluster = synthesis.resources(case, "cluster", "google_container_cluster")["cluster"]
+        assert cluster["control_plane_endpoints_config"]["ip_endpoints_config"] == {"enabled": False}
+        # The provider drops these networks while the endpoint is off: a block would be a change at every deploy.
+        assert "master_authorized_networks_config" not in cluster
 
 
 @pytest.mark.parametrize(
@@ -226,19 +303,15 @@ def test_cpu_nodes_are_in_a_standard_zone(settings: dict[str, str], cpu_zone: st
     assert "node_locations" in cluster["lifecycle"]["ignore_changes"]  # a change moves every pool, slices too
 
 
-def test_with_the_auth_plugin_no_token_is_fixed_when_terraform_plans(tmp_path: Path) -> None:
-    plugin = {
-        "api_version": "client.authentication.k8s.io/v1beta1",
-        "command": "gke-gcloud-auth-plugin",
-        "args": ["--use_application_default_credentials"],
-    }
-    stacks = with_settings(tmp_path, GKE_AUTH_PLUGIN="true")
-    for stack in (json.loads(stacks[name]) for name in ("platform", "queues")):
+def test_providers_ask_for_a_token_when_they_need_one_and_nothing_writes_one_down(synthesis: Synthesis) -> None:
+    plugin = {"api_version": "client.authentication.k8s.io/v1", "command": "tpuenv", "args": ["token"]}
+    for stack in (synthesis.stack("default", name) for name in ("platform", "queues", "observability")):
         (kubernetes,) = stack["provider"]["kubernetes"]
         (helm,) = stack["provider"]["helm"]
         assert kubernetes == {"host": helm["kubernetes"]["host"], "exec": [plugin]}
-        assert helm == {"kubernetes": {"host": kubernetes["host"], "exec": plugin}}
-        assert "google_client_config" not in stack["data"]
+        assert helm["kubernetes"] == {"host": kubernetes["host"], "exec": plugin}
+    for case, name in EVERY_STACK:
+        assert "access_token" not in synthesis.text(case, name), f"{name} of {case}"
 
 
 def test_services_are_on_before_use_and_never_switched_off(synthesis: Synthesis) -> None:
@@ -256,9 +329,13 @@ def test_services_are_on_before_use_and_never_switched_off(synthesis: Synthesis)
 
 
 def test_namespaces_go_while_kueue_and_jobset_live(synthesis: Synthesis) -> None:
-    (namespace,) = synthesis.resources("default", "platform", "kubernetes_namespace_v1").values()
-    assert {"helm_release.jobset", "helm_release.kueue"} <= set(namespace["depends_on"])
-    assert synthesis.resources("default", "platform", "helm_release")["kueue"]["depends_on"] == ["helm_release.jobset"]
+    namespaces = synthesis.resources("default", "platform", "kubernetes_namespace_v1")
+    (team,) = (namespace for id_, namespace in namespaces.items() if id_.startswith("team-"))
+    assert {"helm_release.jobset", "helm_release.kueue"} <= set(team["depends_on"])
+    releases = synthesis.resources("default", "platform", "helm_release")
+    assert releases["kueue"]["depends_on"] == ["kubernetes_namespace_v1.kueue-system", "helm_release.jobset"]
+    assert releases["jobset"]["depends_on"] == ["kubernetes_namespace_v1.jobset-system"]
+    assert not any(release.get("create_namespace") for release in releases.values()), "nothing would delete it"
 
 
 def test_a_cluster_queue_is_drained_before_it_goes(synthesis: Synthesis) -> None:
@@ -266,6 +343,7 @@ def test_a_cluster_queue_is_drained_before_it_goes(synthesis: Synthesis) -> None
     assert drain["depends_on"] == [
         "kubernetes_manifest.clusterqueue-tpu-training",
         "kubernetes_manifest.localqueue-tpu-training-default",
+        "kubernetes_manifest.resourcequota-tpu-training-tpuenv",
     ]
     assert json.loads(drain["values"][0])["clusterQueue"] == "tpu-training"
 
@@ -280,7 +358,7 @@ def test_a_team_is_drained_before_anything_that_its_jobs_need_goes(synthesis: Sy
     for team, drain in drains.items():
         needed = {address for address, _ in resources(platform) if f".team-{team}_" in address}
         members = {address for address, _ in resources(platform) if f".access_members-{team}_" in address}
-        assert len(needed) == 6
+        assert len(needed) == 9
         assert set(drain["depends_on"]) == needed | members
 
 

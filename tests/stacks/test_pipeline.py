@@ -53,17 +53,37 @@ def test_without_a_repository_there_is_no_pipeline(synthesis: Synthesis) -> None
     assert "tpuenv-plan" not in json.dumps(platform)
 
 
-def test_a_pull_request_starts_one_trigger_and_that_runs_as_the_plan_account(pipeline: Stack) -> None:
-    by_pull_request = [
-        name
+def test_a_pull_request_starts_its_tests_by_itself_and_its_plan_after_a_comment(pipeline: Stack) -> None:
+    asked = {
+        name: trigger["repository_event_config"]["pull_request"]["comment_control"]
         for name, trigger in triggers(pipeline).items()
         if "pull_request" in trigger.get("repository_event_config", {})
-    ]
-    assert by_pull_request == ["plan"]
-    plan = triggers(pipeline)["plan"]
-    assert "plan-account" in plan["service_account"]
-    asked = plan["repository_event_config"]["pull_request"]["comment_control"]
-    assert asked == "COMMENTS_ENABLED_FOR_EXTERNAL_CONTRIBUTORS_ONLY"
+    }
+    assert asked == {"plan": "COMMENTS_ENABLED", "test": "COMMENTS_ENABLED_FOR_EXTERNAL_CONTRIBUTORS_ONLY"}
+    for name in asked:
+        assert f"_{name}-account_" in triggers(pipeline)[name]["service_account"]
+
+
+def roles_of(pipeline: Stack, account: str) -> set[tuple[str, str]]:
+    return {
+        (type_.removeprefix("google_").removesuffix("_iam_member"), resource["role"])
+        for type_, by_id in pipeline.items()
+        if type_.endswith("_iam_member")
+        for resource in by_id.values()
+        if f"_{account}-account_" in resource["member"]
+    }
+
+
+def test_the_test_account_writes_its_log_and_pulls_its_image_and_nothing_else(pipeline: Stack) -> None:
+    assert roles_of(pipeline, "test") == {
+        ("project", "roles/logging.logWriter"),
+        ("artifact_registry_repository", "roles/artifactregistry.reader"),
+    }
+
+
+def test_the_builds_pull_their_image_from_a_registry_that_has_no_other(pipeline: Stack) -> None:
+    readers = pipeline["google_artifact_registry_repository_iam_member"].values()
+    assert {reader["repository"] for reader in readers} == {"tpu-builder"} and len(readers) == 3
 
 
 def test_what_runs_as_the_deploy_account_is_on_the_branch_and_approved(pipeline: Stack) -> None:
@@ -133,26 +153,24 @@ def test_a_branch_is_matched_whole_and_to_the_letter(tmp_path: Path) -> None:
     assert triggers(stack)["deploy"]["repository_event_config"]["push"]["branch"] == r"^release/2027\.1$"
 
 
-def test_the_plan_account_has_nothing_but_reading(pipeline: Stack) -> None:
+def test_the_plan_account_reads_and_adds_records_and_no_more(pipeline: Stack) -> None:
     assert {permission.rpartition(".")[2] for permission in custom_role(pipeline, "tpu_plan")} <= READING
-    roles = {
-        (type_, resource["role"])
-        for type_, by_id in pipeline.items()
-        if type_.endswith("_iam_member")
-        for resource in by_id.values()
-        if "plan-account" in resource["member"]
+    roles = roles_of(pipeline, "plan")
+    (own,) = {role for _, role in roles if role.startswith("${")}
+    assert "role-plan" in own
+    assert roles == {
+        ("project", own),
+        ("project", "roles/logging.logWriter"),
+        ("storage_bucket", "roles/storage.objectViewer"),
+        ("storage_bucket", "roles/storage.objectCreator"),
+        ("artifact_registry_repository", "roles/artifactregistry.reader"),
     }
-    of_buckets = {"objectViewer", "objectUser", "legacyBucketReader"}
-    assert {role for type_, role in roles if type_ == "google_storage_bucket_iam_member"} == {
-        f"roles/storage.{name}" for name in of_buckets
-    }
-    written = {
+    (added,) = (
         member["bucket"]
         for member in pipeline["google_storage_bucket_iam_member"].values()
-        if "plan-account" in member["member"] and member["role"] == "roles/storage.objectUser"
-    }
-    assert written == {"${google_storage_bucket.logs.name}", "${google_storage_bucket.records.name}"}
-    assert not any(type_ == "google_service_account_iam_member" for type_, _ in roles)
+        if member["role"] == "roles/storage.objectCreator"
+    )
+    assert added == "${google_storage_bucket.records.name}"
 
 
 def test_nobody_in_the_pipeline_approves_builds_or_writes_roles(pipeline: Stack) -> None:
@@ -222,6 +240,13 @@ def test_every_setting_of_a_policy_is_under_a_condition(pipeline: Stack) -> None
             assert operators(expression) <= MOST_OPERATORS
 
 
+def test_logs_of_data_access_take_no_more_permissions_and_no_wider_condition(tmp_path: Path, pipeline: Stack) -> None:
+    changed = {"DATA_ACCESS_LOGS": "true"}
+    app(environment.load(Path(f"tests/cases/{CASE}.env"), process_env=changed), tmp_path).synth()
+    assert "google_project_iam_audit_config" in read_stack(tmp_path, "foundation")["resource"]
+    assert read_stack(tmp_path, "pipeline")["resource"] == pipeline
+
+
 def test_a_new_team_leaves_the_pipeline_alone(tmp_path: Path, synthesis: Synthesis) -> None:
     fleet = tmp_path / "fleet.yaml"
     fleet.write_text("tpu_pools: {tpu: {type: v6e-16, slices: 2}}\nteams: {research: {}, serving: {}}\n")
@@ -229,7 +254,7 @@ def test_a_new_team_leaves_the_pipeline_alone(tmp_path: Path, synthesis: Synthes
     assert read_stack(tmp_path / "out", "pipeline") == synthesis.stack(CASE, "pipeline")
 
 
-def test_logs_and_records_are_private_and_go_after_a_while(pipeline: Stack) -> None:
+def test_records_are_private_and_go_after_a_while(pipeline: Stack) -> None:
     for bucket in pipeline["google_storage_bucket"].values():
         assert bucket["uniform_bucket_level_access"] is True
         assert bucket["public_access_prevention"] == "enforced"
@@ -278,7 +303,7 @@ def _kind(type_: str, resource: Stack) -> Any:
     return None
 
 
-def test_in_the_cluster_the_plan_account_writes_nothing_and_sees_no_secret_of_a_team(synthesis: Synthesis) -> None:
+def test_in_the_cluster_the_plan_account_writes_nothing_and_sees_no_secret(synthesis: Synthesis) -> None:
     platform = synthesis.stack(CASE, "platform")["resource"]
     roles = {**platform["kubernetes_cluster_role_v1"], **platform["kubernetes_role_v1"]}
     mine = {id_: role for id_, role in roles.items() if role["metadata"]["name"] == "tpuenv-plan"}
@@ -286,6 +311,10 @@ def test_in_the_cluster_the_plan_account_writes_nothing_and_sees_no_secret_of_a_
     for role in mine.values():
         for rule in role["rule"]:
             assert set(rule["verbs"]) <= {"get", "list"}
-            assert "*" not in rule["resources"] + rule["api_groups"]
-            if "secrets" in rule["resources"]:
-                assert role["metadata"]["namespace"] in ("jobset-system", "kueue-system")
+            assert not {"*", "secrets"} & {*rule["resources"], *rule["api_groups"]}
+
+
+@pytest.mark.parametrize("stack", ["platform", "queues"])
+def test_helm_keeps_its_releases_where_the_plan_account_may_read_them(stack: str, synthesis: Synthesis) -> None:
+    (helm,) = synthesis.stack(CASE, stack)["provider"]["helm"]
+    assert helm["helm_driver"] == "configmap"

@@ -4,6 +4,7 @@ start.
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import zipfile
 from collections.abc import Iterator
@@ -67,7 +68,8 @@ def test_metadata_that_cannot_be_used_is_said_in_one_line(host: Host, attribute:
 @pytest.mark.slow
 def test_packages_are_installed_once_and_again_when_others_are_named(host: Host) -> None:
     for version in ("1.0", "2.0"):
-        host.attributes["python-packages"] = str(wheel(host.folder, version))
+        path = wheel(host.folder, version)
+        host.attributes["python-packages"] = f"{path} --hash=sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
         for installs in (True, False):
             ended = host.boot()
             assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from stacks.tpu_vms import GOOGLE_BETA_VERSION, IAP_RANGE, LOGIN_ROLES
+from stacks.tpu_vms import GOOGLE_BETA_VERSION, IAP_RANGE
 from tests.change_cases import Described
 from tests.synthesis import HERE, ROOT, STACKS, Synthesis, stacks_of
 
 CASE = "tpu-vms"
+TUNNEL = "roles/iap.tunnelResourceAccessor"
 
 
 @pytest.fixture(scope="module")
@@ -118,11 +119,14 @@ def test_only_members_of_the_team_log_in(stack: dict[str, Any]) -> None:
         ("students", "user:bob@example.com"),
     }
     people = {
-        (grant["role"], grant["member"])
+        (grant["role"], grant["member"], grant.get("condition", {}).get("expression", ""))
         for grant in resources(stack, "google_project_iam_member").values()
         if grant["member"].startswith("user:")
     }
-    assert people == {(role, f"user:{name}@example.com") for role in LOGIN_ROLES for name in ("alice", "bob")}
+    conditions = {"roles/tpu.viewer": "", TUNNEL: "destination.port == 22", "roles/compute.osLogin": ""}
+    assert people == {
+        (role, f"user:{who}@example.com", conditions[role]) for role in conditions for who in ("alice", "bob")
+    }
 
 
 def test_queued_tpu_vms_are_a_command_with_all_that_the_others_have(stack: dict[str, Any]) -> None:
@@ -130,12 +134,10 @@ def test_queued_tpu_vms_are_a_command_with_all_that_the_others_have(stack: dict[
     assert words[:6] == ["gcloud", "compute", "tpus", "queued-resources", "create", "tpu-later"]
     flags = dict(word.removeprefix("--").split("=", 1) for word in words[6:] if "=" in word)
     assert "--internal-ips" in words
-    script = ROOT / flags["metadata-from-file"].removeprefix("startup-script=")
     vm = resources(stack, "google_tpu_v2_vm")["vm-lab"]
-    assert script.read_text(encoding="utf-8") == vm["metadata"]["startup-script"]
+    files = dict(pair.split("=", 1) for pair in flags["metadata-from-file"].split(","))
+    metadata = {key: (ROOT / file).read_text(encoding="utf-8") for key, file in files.items()}
+    assert metadata | dict(pair.split("=", 1) for pair in flags["metadata"].split(",")) == vm["metadata"]
     assert flags["service-account"] == vm["service_account"]["email"]
     assert flags["tags"] == vm["tags"][0]
-    assert dict(pair.split("=", 1) for pair in flags["metadata"].split(",")) == {
-        key: value for key, value in vm["metadata"].items() if key != "startup-script"
-    }
     assert (flags["accelerator-type"], flags["runtime-version"]) == ("v5p-16", "v2-alpha-tpuv5")

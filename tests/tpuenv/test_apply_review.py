@@ -16,7 +16,7 @@ from tests.plans import ADDRESS, changed, plan
 from tpuenv.failure import Failed
 from tpuenv.main import main
 from tpuenv.review.changes import Change, Changes, read
-from tpuenv.review.comparison import Verdict, changed_by_hand, differences, verdict
+from tpuenv.review.comparison import changed_by_hand, differences, unreviewed
 from tpuenv.review.records import Record, RecordFolder, parse
 
 NEW = {"name": "a", "size": 1, "labels": {"team": "x"}}
@@ -231,19 +231,15 @@ def test_a_record_is_good_for_one_apply_and_for_what_is_left_of_it() -> None:
     change = of({"size": 1}, {"size": 2})
     fresh = Record(stack="s", commit="c", digest="d", terraform="1", changes=change)
     begun = replace(fresh, begun=True)
-    assert verdict(fresh, change, unfinished=False) == Verdict()
-    assert verdict(begun, change, unfinished=True) == Verdict()
-    assert "(commit c) was applied already" in verdict(begun, change, unfinished=False).ask
+    assert unreviewed(fresh, change, unfinished=False) == ""
+    assert unreviewed(begun, change, unfinished=True) == ""
+    assert "(commit c) was applied already" in unreviewed(begun, change, unfinished=False)
 
 
 def test_more_than_what_is_left_after_a_stop_is_asked_for_and_says_what() -> None:
     record = Record(stack="s", commit="c", digest="d", terraform="1", changes=create(NEW), begun=True)
-    answer = verdict(record, of({**NEW, "size": 9}, NEW), unfinished=True)
-    assert (
-        f"stopped before its end, and this is more than what is left of it:\n  {ADDRESS}: reviewed: create"
-        in answer.ask
-    )
-    assert answer.refuse == ()
+    why = unreviewed(record, of({**NEW, "size": 9}, NEW), unfinished=True)
+    assert f"stopped before its end, and this is more than what is left of it:\n  {ADDRESS}: reviewed: create" in why
 
 
 OTHER = "google_thing.other"

@@ -181,7 +181,7 @@ def test_an_environment_is_deployed_as_reviewed_and_what_could_not_be_planned_wa
         in cloud.text
     )
     assert "platform: not plannable until the cluster exists (stack cluster)" in cloud.text
-    assert "until now, and then 88.13+ (+: more, at unknown prices)\n  no known price: +800 GiB of hyper" in cloud.text
+    assert "until now, and then 88.35+ (+: more, at unknown prices)\n  no known price: +800 GiB of hyper" in cloud.text
     assert "      mtu: 8896" in cloud.text
     assert cloud.world.cloud.find("google_compute_network") == []
 
@@ -298,7 +298,7 @@ def test_a_plan_names_a_deployed_stack_that_the_settings_no_longer_have(cloud: C
     )
 
 
-def test_a_plan_that_does_more_than_was_reviewed_is_not_applied(planned: Cloud) -> None:
+def test_a_plan_that_does_more_than_was_reviewed_is_shown_and_asked_for(planned: Cloud) -> None:
     (path,) = planned.records.rglob("*.json")
     record = json.loads(path.read_text())
     record["resources"] = [
@@ -306,11 +306,11 @@ def test_a_plan_that_does_more_than_was_reviewed_is_not_applied(planned: Cloud) 
     ]
     path.write_text(json.dumps(record))
     before = planned.world.cloud.snapshot()
-    assert planned.apply("foundation") == 1
-    assert "foundation: not what was reviewed" in planned.text
+    assert planned.apply("foundation") == 3
+    assert "foundation: not reviewed yet: it is not the plan on record (commit " in planned.text
     assert "google_compute_network.network: reviewed: nothing, now: create" in planned.text
-    assert f"Run `tpuenv plan --record {planned.records}`, read the new plan" in planned.text
     assert planned.world.cloud.snapshot() == before
+    assert planned.apply("foundation") == 0
 
 
 def test_what_nobody_planned_is_not_applied(planned: Cloud) -> None:

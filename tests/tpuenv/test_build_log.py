@@ -38,8 +38,8 @@ PROTECTED = """\
 DIFFERS = """\
 foundation: 2 to change
 
-foundation: not what was reviewed (commit 1); nothing of it was applied:
-  a: reviewed: nothing, now: change
+foundation: it is not synthesized, and nothing of it was applied:
+  a: there is no folder
 Something changed since."""
 TESTS = "F.\nE   KeyError: 1\nError: it said\nFAILED tests/a.py::b - KeyError\n1 failed, 4 passed in 60.00s"
 
@@ -59,7 +59,7 @@ def ran(said: str) -> Ran:
         (NO_RIGHT, "Error: Error creating Network: googleapi: Error 403: Permission denied"),
         (BOXED, "Error: Saved plan is stale"),
         (PROTECTED, "terraform_data.guard is protected until DELETION_PROTECTION=false"),
-        (DIFFERS, "foundation: not what was reviewed (commit 1); nothing of it was applied:"),
+        (DIFFERS, "foundation: it is not synthesized, and nothing of it was applied:"),
         (TESTS, "1 failed, 4 passed in 60.00s, first FAILED tests/a.py::b"),
         ("ImportError while loading conftest\nE   no module\n", "ImportError while loading conftest"),
         ("Traceback (most recent call last):\n  File x\nKeyError: 'a'", "KeyError: 'a'"),
@@ -77,4 +77,4 @@ def test_a_build_without_a_log_has_its_status_as_the_cause() -> None:
 
 
 def test_an_expected_failure_is_the_last_line_with_it() -> None:
-    assert last_line_with(ran(DIFFERS), "reviewed: nothing") == "a: reviewed: nothing, now: change"
+    assert last_line_with(ran(DIFFERS), "no folder") == "a: there is no folder"

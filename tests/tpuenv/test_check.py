@@ -64,9 +64,9 @@ def test_the_exit_code_says_whether_it_would_ever_start(
 @pytest.mark.parametrize(
     ("name", "account", "code", "words"),
     [
-        ("job-cpu", "training", 0, "would be admitted now"),
+        ("job-cpu", "tpu-training", 0, "would be admitted now"),
         ("job-cpu", "default", 0, "would be admitted now"),
-        ("jobset-one-slice", "trainer", 1, "-> use training, which reads and writes the team's bucket"),
+        ("jobset-one-slice", "trainer", 1, "-> use tpu-training"),
     ],
 )
 def test_a_team_s_namespace_has_two_service_accounts(
@@ -325,18 +325,6 @@ def test_what_starts_pods_without_chips_is_passed_over(file: Path, capsys: pytes
     file.write_text(f"kind: Deployment\n---\n{_manifest('job-cpu')}", encoding="utf-8")
     assert _check(str(file)) == 0
     assert capsys.readouterr().err == "note: not checked: Deployment\n"
-
-
-def test_a_priority_class_beside_the_workload_is_there(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    manifest = yaml.safe_load(_manifest("job-cpu"))
-    manifest["spec"]["template"]["spec"]["priorityClassName"] = "mine"
-    file.write_text(yaml.safe_dump(manifest), encoding="utf-8")
-    assert _check(str(file)) == 1
-    assert "no PriorityClass 'mine'" in capsys.readouterr().out
-    made = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "mine"}, "value": 9}
-    file.write_text(yaml.safe_dump_all([made, manifest]), encoding="utf-8")
-    assert _check(str(file)) == 0
-    assert "priority 9" in capsys.readouterr().out
 
 
 def test_two_namespaces_are_refused(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -62,16 +62,20 @@ HELD = (
         "Kubernetes cluster unreachable: the server has asked for the client to provide credentials",
     ],
 )
-def test_an_expired_token_is_explained_with_what_to_do(error: str) -> None:
+def test_a_login_that_the_cluster_does_not_accept_is_explained(error: str) -> None:
     explanation = explain(in_cdktf("platform", error, "\x1b[0m  with helm_release.kueue,"))
-    assert explanation.startswith("Expired: the cluster no longer accepts the token that this run got when it planned.")
-    assert "run this again" in explanation and "GKE_AUTH_PLUGIN=true tpuenv deploy" in explanation
+    assert explanation.startswith("The cluster does not accept the login of this machine.")
 
 
-def test_a_missing_auth_plugin_is_explained() -> None:
-    error = 'Get "https://x/api": getting credentials: exec: executable gke-gcloud-auth-plugin not found'
-    explanation = explain(in_cdktf("platform", error))
-    assert "gcloud components install gke-gcloud-auth-plugin" in explanation
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        ("exec: executable tpuenv not found", "source .venv/bin/activate"),
+        ("exec: executable tpuenv failed with exit code 1", "tpuenv token >/dev/null"),
+    ],
+)
+def test_a_token_that_could_not_be_had_is_explained(error: str, words: str) -> None:
+    assert words in explain(in_cdktf("platform", f'Get "https://x/api": getting credentials: {error}'))
 
 
 def test_output_without_a_known_error_is_not_explained() -> None:

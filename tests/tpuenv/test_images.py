@@ -76,6 +76,10 @@ def test_the_command_gives_the_build_file_what_it_declares(cloud: Cloud, capsys:
     main(["images", "hello-tpu"])
     words = shlex.split(capsys.readouterr().out.splitlines()[1])
     options = dict(zip(words[4::2], words[5::2], strict=True))
+    account = "projects/some-project/serviceAccounts/tpu-build@some-project.iam.gserviceaccount.com"
+    assert options["--service-account"] == account
+    assert options["--gcs-source-staging-dir"] == "gs://some-project-tpu-builds/source"
+    assert options["--gcs-log-dir"] == "gs://some-project-tpu-builds/logs"
     name, _, reference = options["--substitutions"].partition("=")
     assert read(ROOT / options["--config"]).substitutions.keys() == {name}
     assert reference.startswith(f"{REGISTRY}/hello-tpu:")
@@ -117,6 +121,37 @@ def test_a_build_that_leaves_no_image_is_reported(
     gcloud(tmp_path, monkeypatch, action)
     assert main(["images", "--build", "hello-tpu"]) == 1
     assert capsys.readouterr().err.startswith(message)
+
+
+ACT_AS = "PERMISSION_DENIED: caller does not have permission to act as service account"
+GRANT = "gcloud iam service-accounts add-iam-policy-binding tpu-build@some-project.iam.gserviceaccount.com"
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (
+            f"ERROR: (gcloud.builds.submit) {ACT_AS}",
+            f"  {GRANT} --project=some-project --member=user:YOUR_EMAIL",
+        ),
+        ("HTTPError 403: does not have storage.buckets.get access", "gs://some-project-tpu-builds --member=user"),
+        ("NOT_FOUND: Unknown service account", "`tpuenv deploy foundation` makes both"),
+        ("ERROR: build step 0 failed: exit status 1", "The images built before are in the registry\n"),
+    ],
+)
+def test_a_refused_build_is_explained_after_what_gcloud_said(
+    cloud: Cloud,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    said: str,
+    words: str,
+) -> None:
+    gcloud(tmp_path, monkeypatch, f"sys.exit({said!r})")
+    assert main(["images", "--build", "hello-tpu"]) == 1
+    shown = capsys.readouterr().err
+    assert shown.startswith(f"{said}\nhello-tpu: its image was not built: gcloud ended with exit code 1;")
+    assert words in shown
 
 
 def test_without_gcloud_the_command_to_run_elsewhere_is_printed(

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tpuenv.main import _COMMANDS, main
+from vocabulary.sources import CHARTS
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -206,9 +207,7 @@ def test_the_version_is_printed_with_those_of_what_it_works_with(capsys: pytest.
     pins = (ROOT / "requirements.in").read_text(encoding="utf-8")
     assert f"cdktf=={versions['cdktf']}\n" in pins
     assert f"cdktf-cdktf-provider-google=={versions['google bindings']}\n" in pins
-    charts = (ROOT / "stacks" / "platform.py").read_text(encoding="utf-8")
-    assert f'KUEUE_VERSION = "{versions["Kueue"]}"' in charts
-    assert f'JOBSET_VERSION = "{versions["JobSet"]}"' in charts
+    assert (versions["Kueue"], versions["JobSet"]) == (CHARTS["kueue"].version, CHARTS["jobset"].version)
     assert re.fullmatch(r"\d+\.\d+\.\d+\S*", versions["Terraform"])
     assert versions["Python"] == sys.version.split()[0]
 

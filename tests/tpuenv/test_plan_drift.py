@@ -7,7 +7,7 @@ from tpuenv.commands.plan import put_back
 
 PIPELINE = {
     "BUILD_REPOSITORY": "projects/my-project/locations/us-central1/connections/github/repositories/tpu-environment",
-    "BUILDER_IMAGE": "us-east5-docker.pkg.dev/my-project/tpu-images/builder@sha256:" + "0" * 64,
+    "BUILDER_IMAGE": "us-east5-docker.pkg.dev/my-project/tpu-builder/builder@sha256:" + "0" * 64,
     "BUILD_BRANCH": "live",
 }
 

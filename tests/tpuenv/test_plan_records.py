@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,9 +53,32 @@ def test_a_record_is_kept_under_its_content_and_its_stack(cloud: Cloud) -> None:
     assert blob.content.decode() == RECORD.text
 
 
+def test_who_plans_adds_a_record_once_and_is_told_when_there_is_one(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, place = records.store("gs://plans", loaded()), f"gs://plans/{'d' * 64}/cluster.json"
+    assert kept.add(RECORD) == f"recorded in {place}"
+    other = replace(RECORD, commit="other")
+    assert kept.add(other).startswith(f"not recorded: {place} is there, of an earlier plan of the same content")
+    plan = "plan@my-project.iam.gserviceaccount.com"
+    creator = {"bucket": "plans", "role": "roles/storage.objectCreator", "member": f"serviceAccount:{plan}"}
+    cloud.put("google_storage_bucket_iam_member", "plans creator", creator)
+    monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", token_of(plan))
+    who_plans = records.store("gs://plans", loaded())
+    assert who_plans.add(other).startswith(f"not recorded: {place} is there")
+    assert who_plans.add(replace(other, stack="queues")).startswith("recorded in ")
+    with pytest.raises(Failed, match=r"storage\.objects\.delete access"):
+        who_plans.write(other)
+    assert kept.read(RECORD.digest, "cluster") == RECORD
+
+
 def test_a_bucket_that_is_not_there_is_not_taken_for_one_without_records(cloud: Cloud) -> None:
     kept = records.store("gs://other", loaded())
-    for use in (lambda: kept.read(RECORD.digest, "cluster"), lambda: kept.write(RECORD)):
+    for use in (
+        lambda: kept.read(RECORD.digest, "cluster"),
+        lambda: kept.write(RECORD),
+        lambda: kept.add(RECORD),
+    ):
         with pytest.raises(Failed, match=r"gs://other: there is no such bucket; .*tpuenv deploy foundation pipeline"):
             use()
 
@@ -62,7 +86,7 @@ def test_a_bucket_that_is_not_there_is_not_taken_for_one_without_records(cloud: 
 def test_who_may_not_write_is_reported_which_role_does(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", token_of("somebody@my-project.iam.gserviceaccount.com"))
     with pytest.raises(Failed, match=r"may not write the record of a plan in gs://plans .*storage\.objects\.create"):
-        records.store("gs://plans", loaded()).write(RECORD)
+        records.store("gs://plans", loaded()).add(RECORD)
 
 
 @pytest.mark.parametrize("destination", ["gs://", "gs:///", "gs://Plans", "gs://plans/folder"])

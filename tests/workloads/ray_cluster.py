@@ -10,6 +10,7 @@ import atexit
 import contextlib
 import functools
 import os
+import secrets
 import shlex
 import shutil
 import signal
@@ -96,6 +97,9 @@ def ray_job_of(run: Run, python: Path = PYTHON) -> RayJob:
         of_this_machine(word, run.recipe.folder, ray_python(python)) for word in shlex.split(job["spec"]["entrypoint"])
     )
 
+    # KubeRay gives it to every container, from a Secret.
+    token = {"RAY_AUTH_MODE": cluster["authOptions"]["mode"], "RAY_AUTH_TOKEN": secrets.token_hex(16)}
+
     def pods(described: Mapping[str, Any], slices: int, hosts: int) -> Pods:
         (container,) = described["template"]["spec"]["containers"]
         chips = int(limits_of(container).get(TPU, 0))
@@ -105,7 +109,7 @@ def ray_job_of(run: Run, python: Path = PYTHON) -> RayJob:
         flags += [f"--num-cpus={cores}", *([f'--resources={{"TPU": {chips}}}'] if chips else [])]
         return Pods(
             command=(*ray_command(python), "start", "--block", *flags),
-            environment={variable["name"]: variable["value"] for variable in container.get("env", [])},
+            environment={variable["name"]: variable["value"] for variable in container.get("env", [])} | token,
             slices=slices,
             hosts=hosts,
             devices=chips * devices_per_chip(tpus),

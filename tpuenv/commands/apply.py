@@ -68,7 +68,6 @@ def apply(
     work = ReviewedApply(
         environment=environment,
         clients=clients,
-        records=reviewed,
         store=store,
         stacks=selected_stacks(synthesized, stacks),
         key=records.digest(synthesized),

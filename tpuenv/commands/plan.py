@@ -65,7 +65,7 @@ def plan(
             print(explained, flush=True)
             continue
         if store is not None:
-            print(f"  recorded in {store.write(plans[-1].record(key, commit))}", flush=True)
+            print(f"  {store.add(plans[-1].record(key, commit))}", flush=True)
     print(f"\n{_summary(plans, failed)}")
     for line in _cost(plans, known):
         print(line)

@@ -70,7 +70,7 @@ def submit(
         clients = connect_without_quota_project(environment.settings.project_id)
         images = pinned_images(environment, clients, run.recipe)
         progress.doing(f"creating {run.name}")
-        cluster = connect(environment)
+        cluster = replace(connect(environment), say=progress.line)
         manifests = [document.value for document in _documents(replace(run, images=images))]
         job = create(cluster, manifests, recipe=run.recipe.name)
         progress.doing("")

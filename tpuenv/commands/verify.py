@@ -46,7 +46,7 @@ def verify(*, team: str | None, group: str | None, timeout: str, json: bool, aut
     """Runs the recipe hello-tpu on one slice for each team and each pool group that it may use, as the team's own
     service account, and compares: the hosts and chips that the program sees, sums and products, the bandwidth between
     the chips, and that the team's bucket can be used and those of others cannot. All that it creates is deleted at the
-    end.
+    end. Of each team it also asks the API server for what must be refused: docs/verify.md has the list.
     """
     environment = project.load_for_google()
     from tpuenv.verification import plan
@@ -64,6 +64,7 @@ def verify(*, team: str | None, group: str | None, timeout: str, json: bool, aut
     if runs:
         # Not before the settings are known to be good: Google's libraries take a second to load.
         from tpuenv.kubernetes.connection import connect
+        from tpuenv.verification import boundary
         from tpuenv.verification.verify import verify as verify_runs
 
         # Of a pipeline that gives up, and of a terminal that is closed: what was created is deleted as after Ctrl-C.
@@ -76,6 +77,8 @@ def verify(*, team: str | None, group: str | None, timeout: str, json: bool, aut
             progress.doing("")
             cluster = replace(connect(environment), say=progress.line)
             rows += verify_runs(cluster, runs, seconds=options.seconds(timeout), timeout=timeout, progress=progress)
+            progress.doing("trying what the teams must not do")
+            rows += boundary.rows(cluster, runs)
     return _print(rows, as_json=json)
 
 
@@ -105,7 +108,7 @@ def _print(rows: list[Row], *, as_json: bool) -> int:
     from tpuenv.verification import report
     from tpuenv.verification.rows import exit_code
 
-    ordered = sorted(rows, key=lambda item: (item.team, item.group))
+    ordered = sorted(rows, key=lambda item: (item.team, not item.group, item.group))
     if as_json:
         print(json_module.dumps(report.document(ordered), indent=2))
     else:

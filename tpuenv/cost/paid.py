@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from environment import CapacityMode, Environment, PoolGroup, TpuVm
-from environment.cpu_machine_types import cpu_machine_type
+from environment.cpu_machine_types import SYSTEM_NODES, CpuMachineType, cpu_machine_type, system_machine_type
 from environment.node_capacity import BOOT_DISK_GB
 from environment.settings.values import region_of
 from environment.tpu import UnknownTpuType, tpu_vm_slice
@@ -74,14 +74,27 @@ def cpu_nodes(environment: Environment) -> Nodes:
     if settings.autopilot:
         return _autopilot_pods(settings.region)
     machine_type = cpu_machine_type(settings.cpu_machine_type)
+    return _without_tpus(machine_type, settings.region, idle=settings.cpu_min_nodes, busy=settings.cpu_max_nodes)
+
+
+def system_nodes(environment: Environment) -> Nodes | None:
+    """The system pool; None with Autopilot, which has none."""
+    settings = environment.settings
+    if settings.autopilot:
+        return None
+    machine_type = system_machine_type(settings.cpu_machine_type)
+    return _without_tpus(machine_type, settings.region, idle=SYSTEM_NODES, busy=SYSTEM_NODES)
+
+
+def _without_tpus(machine_type: CpuMachineType, region: str, *, idle: int, busy: int) -> Nodes:
     return Nodes(
         machine_type=machine_type.name,
         capacity=CapacityMode.ON_DEMAND.value,
-        region=settings.region,
+        region=region,
         disk_type=machine_type.boot_disk,
         disk_gib=BOOT_DISK_GB,
-        idle=settings.cpu_min_nodes,
-        busy=settings.cpu_max_nodes,
+        idle=idle,
+        busy=busy,
     )
 
 
@@ -95,7 +108,8 @@ def of_environment(environment: Environment) -> Paid:
     region = environment.settings.region
     groups = (of_group(environment, group, group.slices) for group in environment.groups)
     vms = (of_tpu_vm(vm) for vm in environment.tpu_vms)
-    return Paid(nodes=(*groups, *vms, cpu_nodes(environment)), clusters=(region,), gateways=(region,))
+    of_system = [nodes] if (nodes := system_nodes(environment)) else []
+    return Paid(nodes=(*groups, *vms, cpu_nodes(environment), *of_system), clusters=(region,), gateways=(region,))
 
 
 def of_plans(plans: Iterable[Mapping[str, Any]], side: Literal["before", "after"]) -> Paid:

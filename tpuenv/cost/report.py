@@ -132,6 +132,12 @@ def _rest(environment: Environment, everything: paid.Paid, prices: Prices) -> It
         label="CPU pods, by their requests" if settings.autopilot else pool,
         cost=estimate.machines(paid.cpu_nodes(environment), prices),
     )
+    if nodes := paid.system_nodes(environment):
+        yield Row(
+            name="system-nodes",
+            label=f"system nodes: {nodes.idle} x {nodes.machine_type}",
+            cost=estimate.machines(nodes, prices),
+        )
     for disk_type in dict.fromkeys(nodes.disk_type for nodes in everything.nodes if nodes.disk_gib):
         disks = (estimate.boot_disks(nodes, prices) for nodes in everything.nodes if nodes.disk_type == disk_type)
         yield Row(name=f"boot-disks-{disk_type}", label=f"boot disks, {disk_type}", cost=estimate.total(disks))

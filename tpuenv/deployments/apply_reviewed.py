@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from environment import Environment
 from tpuenv.failure import Failed
 from tpuenv.recovery import advice
-from tpuenv.review.comparison import verdict
+from tpuenv.review.comparison import unreviewed
 from tpuenv.review.plans import PLAN_FILE, Plan, PlanFailed, initialize, plan_stack
 from tpuenv.state import apply_marks
 from tpuenv.terraform.process import Terraform
@@ -26,12 +26,11 @@ NOT_REVIEWED = 3
 class ReviewedApply:
     """One apply: its stacks, the records that they are compared with, and the trigger that asks for approval.
 
-    `records` is where the person or build said that the records are, `key` the digest of what is deployed.
+    `key` is the digest of what is deployed.
     """
 
     environment: Environment
     clients: Clients
-    records: str
     store: Store
     stacks: Sequence[Stack]
     key: str
@@ -65,17 +64,11 @@ class ReviewedApply:
             apply_marks.end(self.clients, names, stack.name)
             return True
         reviewed = self.store.read(self.key, stack.name)
-        decision = verdict(
-            reviewed,
-            planned.changes,
-            unfinished=apply_marks.unfinished(self.clients, names, stack.name) == self.key,
-        )
-        if decision.ask:
-            self._record(planned, decision.ask)
+        unfinished = apply_marks.unfinished(self.clients, names, stack.name) == self.key
+        if why := unreviewed(reviewed, planned.changes, unfinished=unfinished):
+            self._record(planned, why)
             return False
         assert reviewed is not None
-        if decision.refuse:
-            raise Failed(self._different(stack, reviewed.commit, decision.refuse))
         # In this order, so that a stop in between costs one more approval.
         self.store.write(replace(reviewed, begun=True))
         apply_marks.begin(self.clients, names, stack.name, self.key)
@@ -105,7 +98,7 @@ class ReviewedApply:
                 (stack.folder / PLAN_FILE).unlink(missing_ok=True)
             if not planned.missing and not planned.empty:
                 planned.show()
-                self._record(planned, verdict(reviewed, planned.changes, unfinished=False).ask)
+                self._record(planned, unreviewed(reviewed, planned.changes, unfinished=False))
 
     def _apply(self, terraform: Terraform, planned: Plan) -> None:
         stack = planned.stack
@@ -133,14 +126,3 @@ class ReviewedApply:
         page = triggers.run_trigger(self.clients, trigger=trigger, commit=self.commit)
         print(f"Read the plan above, then approve the next build of {self.trigger} at\n  {page}")
         return 0
-
-    def _different(self, stack: Stack, commit: str, differences: Sequence[str]) -> str:
-        lines = "\n".join(f"  {line}" for line in differences)
-        again = f"`tpuenv plan --record {self.records}`"
-        if self.trigger is not None:
-            again = f"the trigger {self.environment.names.trigger('plan')} for commit {self.commit}"
-        return (
-            f"\n{stack.name}: not what was reviewed (commit {commit}); nothing of it was applied:\n{lines}\n"
-            f"Something changed since: the cloud, or another commit was deployed. Run {again}, read the new plan, "
-            "then run this deploy again."
-        )

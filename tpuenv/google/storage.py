@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from google.api_core.exceptions import NotFound, PreconditionFailed
+from google.api_core.exceptions import Forbidden, NotFound, PreconditionFailed
 from google.cloud.storage import Blob
 
 from tpuenv.failure import Failed
@@ -51,6 +51,17 @@ class BucketObjects:
                     raise NoBucket(self.if_missing) from error
                 return None
         return StoredObject(content=content, generation=int(blob.generation))
+
+    def create(self, object_name: str, content: str, *, what: str) -> bool:
+        """Writes a new object, as JSON. False where there is one of that name, whether or not it may be replaced."""
+        try:
+            return self.write(object_name, content, what=what, over=ABSENT)
+        except Failed as refused:
+            # Without the right to delete objects, that is what Cloud Storage refuses where one is to be replaced.
+            # https://cloud.google.com/storage/docs/access-control/iam-json
+            if isinstance(refused.__cause__, Forbidden) and "storage.objects.delete" in str(refused.__cause__):
+                return False
+            raise
 
     def write(self, object_name: str, content: str, *, what: str, over: int | None = None) -> bool:
         """Writes the whole object, as JSON. With `over`, only over that generation, else False."""

@@ -11,8 +11,9 @@ from admission.workload import KINDS
 from environment import Environment
 from environment.kubernetes.nodes import node_objects
 from environment.kubernetes.queues import queue_objects
+from environment.kubernetes.team_objects import default_requests, namespace
 from tpuenv.jobs.manifests import Document
-from vocabulary.keys import TEAM_ACCOUNT, TPU
+from vocabulary.keys import TPU
 
 ANY_KIND = f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"
 
@@ -23,10 +24,7 @@ UNQUEUED = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Lead
 _TEMPLATES = {"CronJob": "Job", "RayCronJob": "RayJob", "RayService": "RayCluster"}
 
 # Kinds that workloads refer to by name: in the same files they count as there.
-_REFERENCES = ("PriorityClass", "ServiceAccount", "Workload")
-
-# Kubernetes creates `default` in every namespace.
-_ACCOUNTS = ("default", TEAM_ACCOUNT)
+_REFERENCES = ("ServiceAccount", "Workload")
 
 _LEVELS = 12  # from a LeaderWorkerSet to the requests of its containers
 
@@ -53,7 +51,7 @@ def answers(environment: Environment, documents: Sequence[Document], namespace: 
     objects = [
         *queue_objects(environment),
         *node_objects(environment),
-        *_accounts(environment),
+        *_in_namespaces(environment),
         *_references(documents),
     ]
     workloads: set[str] = set()
@@ -117,10 +115,13 @@ def _admitted(explanation: Explanation, name: str, namespace: str) -> dict[str, 
     }
 
 
-def _accounts(environment: Environment) -> Iterator[dict[str, Any]]:
-    """The service accounts in the namespaces of the teams."""
+def _in_namespaces(environment: Environment) -> Iterator[dict[str, Any]]:
+    """The namespaces of the teams, and what is there that decides of workloads. Kubernetes creates the
+    account `default` in every one.
+    """
     for team in environment.teams:
-        for name in _ACCOUNTS:
+        yield from (namespace(environment, team), default_requests(team))
+        for name in ("default", environment.names.team_account):
             yield {"kind": "ServiceAccount", "metadata": {"name": name, "namespace": team.name}}
 
 

@@ -80,6 +80,9 @@ class Follower:
         if self.until_it_runs and job.state == State.RUNNING:
             self._say(f"{job} is {job.words}, and holds its slices until it is deleted. Its dashboard:", Tone.GOOD)
             self._say(f"  kubectl port-forward --namespace {job.team} service/{job.name}-head-svc 8265")
+            if "authOptions" in job.body["spec"]:
+                template = "'{{.data.auth_token | base64decode}}'"
+                self._say(f"Its token: kubectl get secret --namespace {job.team} {job.name} --template {template}")
             return 0
         pod = job.pod(slice=self.slice, host=self.host, part=self.part)
         if pod and pod.started and (pod.uid == self._pod or job.all_started or job.state.is_end):

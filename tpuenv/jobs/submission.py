@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import re
 import secrets
 import time
 from collections.abc import Iterator, Sequence
@@ -78,10 +80,23 @@ def _created(cluster: Cluster, manifest: Object) -> Object:
     try:
         return cluster.create(manifest)
     except ApiError as error:
+        if without_token := _without_token(manifest, error):
+            cluster.say("GKE's Ray add-on here is older than KubeRay 1.5.1: Ray's dashboard will ask for no token")
+            return _created(cluster, without_token)
         created = _created_here(cluster, manifest) if error.reason == "AlreadyExists" else None
         if created is None:
             raise
         return created
+
+
+def _without_token(manifest: Object, error: ApiError) -> Object | None:
+    """Of what describes a Ray cluster, where the add-on is too old to know its authOptions."""
+    field = re.search(r'unknown field "spec\.(rayClusterSpec\.)?authOptions"', error.said)
+    if field is None:
+        return None
+    without = copy.deepcopy(manifest)
+    ray = without["spec"]["rayClusterSpec"] if field[1] else without["spec"]
+    return without if ray.pop("authOptions", None) else None
 
 
 def _created_here(cluster: Cluster, manifest: Object) -> Object | None:

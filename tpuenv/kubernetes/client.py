@@ -107,6 +107,32 @@ class Cluster:
         doing = f"create {kind} {_place(metadata['namespace'], name)}"
         return self._object("POST", path, doing, manifest)
 
+    def refuses(self, manifest: Object) -> bool:
+        """Whether the caller's role or a policy keeps the object from being created; nothing is created."""
+        kind, metadata = str(manifest["kind"]), manifest["metadata"]
+        doing = f"try whether {kind} {_place(metadata['namespace'], metadata['name'])} could be created"
+        try:
+            self._object("POST", _path(kind, metadata["namespace"], "", dryRun="All"), doing, manifest)
+        except ApiError as error:
+            if error.code == 403 or "ValidatingAdmissionPolicy" in error.said:
+                return True
+            raise
+        return False
+
+    def may(self, verb: str, kind: str, namespace: str, *, account: tuple[str, str] | None = None) -> bool:
+        """Whether the caller, or the service account of that namespace and name, may do that."""
+        version, plural = _KINDS[kind]
+        asked = {"verb": verb, "group": version.rpartition("/")[0], "resource": plural, "namespace": namespace}
+        spec: Object = {"resourceAttributes": asked}
+        if account:
+            groups = ["system:authenticated", "system:serviceaccounts", f"system:serviceaccounts:{account[0]}"]
+            spec |= {"user": f"system:serviceaccount:{':'.join(account)}", "groups": groups}
+        review = "SubjectAccessReview" if account else "SelfSubjectAccessReview"
+        body = {"apiVersion": "authorization.k8s.io/v1", "kind": review, "spec": spec}
+        doing = f"ask who may {verb} {plural} in namespace {namespace}"
+        status = self._ask("POST", f"/apis/authorization.k8s.io/v1/{review.lower()}s", doing, body).get("status")
+        return isinstance(status, dict) and status.get("allowed") is True
+
     def delete(self, kind: str, namespace: str, name: str) -> None:
         """Deletes the object, and in the background what it owns."""
         doing = f"delete {kind} {_place(namespace, name)}"

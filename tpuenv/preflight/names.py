@@ -1,4 +1,4 @@
-"""Names that the environment takes: free, or already its own."""
+"""Names that the environment takes: free, or already its own; and who else has the names of its identities."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 from environment import Environment
 from tpuenv.preflight.question import Answers, Check, Question
-from tpuenv.preflight.row import Row, compared
+from tpuenv.preflight.row import Row, compared, unknown
 from tpuenv.state.versions import state_name
+from vocabulary.printable import listed
 
 _FREE = "free, or this environment's"
+_OTHER_CLUSTERS = "other clusters"
 
 
 def cluster(environment: Environment) -> Question:
@@ -19,6 +21,16 @@ def cluster(environment: Environment) -> Question:
         path=f"/v1/projects/{settings.project_id}/locations/{settings.region}/clusters/{names.cluster}",
         permission="container.clusters.get",
         role="roles/container.viewer",
+    )
+
+
+def _clusters(environment: Environment) -> Question:
+    """https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters/list"""
+    return Question(
+        host="container.googleapis.com",
+        path=f"/v1/projects/{environment.settings.project_id}/locations/-/clusters",
+        permission="container.clusters.list",
+        role="roles/container.clusterViewer",
     )
 
 
@@ -65,10 +77,10 @@ def _buckets(environment: Environment) -> Iterator[tuple[str, str]]:
     """Each bucket with the setting that names it."""
     names = environment.names
     yield names.state_bucket, "TF_STATE_BUCKET"
+    yield names.build_bucket, "RESOURCE_PREFIX"
     yield from ((names.bucket(team.name), "RESOURCE_PREFIX") for team in environment.teams)
     if environment.settings.build_repository:
         yield names.records_bucket, "RESOURCE_PREFIX"
-        yield names.logs_bucket, "RESOURCE_PREFIX"
 
 
 def is_deployed(environment: Environment, answers: Answers) -> bool:
@@ -94,6 +106,30 @@ def _bucket_rows(environment: Environment, answers: Answers) -> Iterator[Row]:
             yield compared(what, _FREE, "another project's", ok=False, fix=f"choose another {setting}")
 
 
+def _other_clusters(environment: Environment, answers: Answers) -> Row:
+    """A Kubernetes service account is to IAM its namespace and its name, in whichever cluster of the project.
+
+    https://cloud.google.com/kubernetes-engine/docs/concepts/workload-identity#identity_sameness
+    """
+    settings, answer, need = environment.settings, answers[_clusters(environment)], "none with its identities"
+    if answer.why:
+        return answer.unknown(_OTHER_CLUSTERS, need)
+    own, pool = (environment.names.cluster, settings.region), f"{settings.project_id}.svc.id.goog"
+    others = [
+        f"{cluster['name']} in {cluster['location']}"
+        for cluster in answer.body.get("clusters", [])
+        if (cluster["name"], cluster["location"]) != own
+        and (cluster.get("workloadIdentityConfig") or {}).get("workloadPool") == pool
+    ]
+    if not others:
+        return compared(_OTHER_CLUSTERS, need, "none", ok=True, fix="")
+    fix = (
+        "deploy into a project of its own, or let only those create namespaces in these clusters whom you trust with "
+        "the data of every team"
+    )
+    return unknown(_OTHER_CLUSTERS, need, f"{listed(others)}; who creates namespaces there is not known here", fix)
+
+
 def _rows(environment: Environment, answers: Answers) -> Iterator[Row]:
     yield from _bucket_rows(environment, answers)
     states = answers[_states(environment)]
@@ -114,10 +150,12 @@ def _rows(environment: Environment, answers: Answers) -> Iterator[Row]:
             have = "deployed by this environment" if ours else "there, and not in this environment's state"
             fix = "choose another RESOURCE_PREFIX; if it was yours: tpuenv recover"
             yield compared(what, _FREE, have, ok=ours, fix=fix)
+    yield _other_clusters(environment, answers)
 
 
 def _questions(environment: Environment) -> Iterator[Question]:
     yield from (_own_buckets(environment), _states(environment), _network(environment), cluster(environment))
+    yield _clusters(environment)
     yield from (_bucket(name) for name, _ in _buckets(environment))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from environment import Environment
+from environment.cpu_machine_types import system_machine_type
 from environment.tpu_catalogue import LEAST_GKE_VERSIONS, ZONES_OF_GENERATION
 from tpuenv.preflight.question import Answers, Check, Question
 from tpuenv.preflight.row import Row, compared
@@ -37,7 +38,8 @@ def _machines(environment: Environment) -> dict[tuple[str, str], str]:
     settings = environment.settings
     machines = {(group.zone, group.slice.machine_type.name): group.slice.generation for group in environment.groups}
     if not settings.autopilot:
-        machines[settings.zone_of_cpu_nodes, settings.cpu_machine_type] = ""
+        for name in (settings.cpu_machine_type, system_machine_type(settings.cpu_machine_type).name):
+            machines[settings.zone_of_cpu_nodes, name] = ""
     return machines
 
 

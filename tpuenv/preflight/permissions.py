@@ -22,6 +22,7 @@ _ROLES = {
     "cloudscheduler.": "roles/cloudscheduler.admin",
     "compute.": "roles/compute.admin",
     "container.": "roles/container.admin",
+    "dns.": "roles/dns.admin",
     "monitoring.": "roles/monitoring.editor",
     "resourcemanager.": "roles/resourcemanager.projectIamAdmin",
     "serviceusage.": "roles/serviceusage.serviceUsageAdmin",
@@ -41,6 +42,17 @@ BOOTSTRAP = (
     *(f"storage.buckets.{verb}" for verb in ("create", "get", "list", "update")),
 )
 
+# What `tpuenv images --build` takes: to start a build, to act as its account, to use the bucket of its source and log.
+# https://cloud.google.com/build/docs/securing-builds/configure-user-specified-service-accounts
+IMAGE_BUILDS = (
+    "cloudbuild.builds.create",
+    "cloudbuild.builds.get",
+    "iam.serviceAccounts.actAs",
+    "storage.buckets.get",
+    "storage.objects.create",
+    "storage.objects.get",
+)
+
 
 def _types(environment: Environment) -> Iterator[str]:
     """The resource types of Google's that some stack of the environment has."""
@@ -49,6 +61,8 @@ def _types(environment: Environment) -> Iterator[str]:
     present = {
         "google_cloudbuild_trigger": pipeline,
         "google_cloud_scheduler_job": pipeline,
+        "google_dns_managed_zone": settings.egress == "google",
+        "google_dns_record_set": settings.egress == "google",
         "google_tpu_v2_vm": vms,
         "google_compute_firewall": vms or bool(settings.control_plane_cidr),
         "google_compute_resource_policy": any(group.slice.needs_workload_policy for group in environment.groups),
@@ -64,7 +78,7 @@ def _types(environment: Environment) -> Iterator[str]:
 
 def needed(environment: Environment) -> Mapping[str, tuple[str, ...]]:
     """By role: the permissions that it takes to create, change and delete the environment, sorted."""
-    permissions = {*_IN_THE_CLUSTER, *BOOTSTRAP}
+    permissions = {*_IN_THE_CLUSTER, *BOOTSTRAP, *IMAGE_BUILDS}
     for type_ in _types(environment):
         of_type, listing = facts_of(type_).permissions, facts_of(type_).listing
         permissions |= {name for verb in ("read", "create", "update", "delete") for name in of_type.of(verb)}

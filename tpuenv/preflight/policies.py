@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from environment import Environment
-from environment.services import SERVICES, TPU_VM_SERVICES
+from environment.services import EGRESS_SERVICES, SERVICES, TPU_VM_SERVICES
 from tpuenv.preflight.question import Answers, Check, Question
 from tpuenv.preflight.row import Row, compared, unknown
 from vocabulary.printable import listed
@@ -34,7 +34,8 @@ def _locations(environment: Environment) -> list[str]:
 
 
 def _all_services(environment: Environment) -> list[str]:
-    return [*SERVICES, *(TPU_VM_SERVICES if environment.tpu_vms else ())]
+    google = environment.settings.egress == "google"
+    return [*SERVICES, *(EGRESS_SERVICES if google else ()), *(TPU_VM_SERVICES if environment.tpu_vms else ())]
 
 
 def _subnet(environment: Environment) -> list[str]:

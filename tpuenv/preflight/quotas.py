@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from environment import Environment
-from environment.cpu_machine_types import cpu_machine_type
+from environment.cpu_machine_types import SYSTEM_NODES, cpu_machine_type, system_machine_type
 from tpuenv.cost import paid
 from tpuenv.preflight import names
 from tpuenv.preflight.question import Answers, Check, Question
@@ -33,6 +33,7 @@ DISKS = {
     "hyperdisk-balanced": "HDB_TOTAL_GB",
 }
 
+_POOLS_WITHOUT_TPUS = 2  # the CPU and the system pool
 
 # 64 of the 64,512 ports of an address for each. https://cloud.google.com/nat/docs/ports-and-addresses
 _NODES_AN_ADDRESS = 1008
@@ -71,7 +72,7 @@ def _needed_in_region(environment: Environment) -> dict[str, int]:
         needed[quota] = needed.get(quota, 0) + of_pool.busy * of_pool.disk_gib
     needed["INSTANCES"] = sum(of_pool.busy for of_pool in nodes)
     # GKE makes one of each node pool in each of its zones, and every slice is a node pool.
-    needed["INSTANCE_GROUP_MANAGERS"] = 1 + sum(group.slices for group in environment.groups)
+    needed["INSTANCE_GROUP_MANAGERS"] = _POOLS_WITHOUT_TPUS + sum(group.slices for group in environment.groups)
     # Those of Cloud NAT alone. Copies of Google's page differ on whether automatic ones count; here they do.
     needed |= dict.fromkeys(("STATIC_ADDRESSES", "IN_USE_ADDRESSES"), -(-needed["INSTANCES"] // _NODES_AN_ADDRESS))
     return needed
@@ -131,9 +132,12 @@ def _needed_in_project(environment: Environment, answers: Answers) -> dict[str, 
 
 
 def _vcpus(environment: Environment) -> int:
-    """Of the CPU pool at its largest. The vCPUs of TPU machines count in no quota."""
+    """Of the CPU pool at its largest and the system pool, whose machines are of one series. The vCPUs of TPU machines
+    count in no quota.
+    """
     settings = environment.settings
-    return cpu_machine_type(settings.cpu_machine_type).vcpu * settings.cpu_max_nodes
+    of_system = system_machine_type(settings.cpu_machine_type).vcpu * SYSTEM_NODES
+    return cpu_machine_type(settings.cpu_machine_type).vcpu * settings.cpu_max_nodes + of_system
 
 
 def _rows(environment: Environment, answers: Answers) -> Iterator[Row]:

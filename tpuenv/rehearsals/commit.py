@@ -7,8 +7,6 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-import yaml
-
 from environment import Environment, project
 from environment.names import PIPELINE
 from tpuenv.failure import Failed
@@ -34,7 +32,7 @@ def with_pipeline(environment: Environment, settings: Mapping[str, str]) -> dict
     own, names = environment.settings, environment.names
     place = f"projects/{own.project_id}/locations/{own.region}"
     repository = own.build_repository or f"{place}/connections/rehearsal/repositories/tpu-environment"
-    image = own.builder_image or f"{names.registry_url}/builder@sha256:{'0' * 64}"
+    image = own.builder_image or f"{names.builder_registry_url}/builder@sha256:{'0' * 64}"
     return {**settings, "BUILD_REPOSITORY": repository, "BUILDER_IMAGE": image}
 
 
@@ -48,11 +46,3 @@ def commit_of(settings: Mapping[str, str]) -> dict[str, str]:
         text = text[: old.start()] + line + text[old.end() :] if old else f"{text.rstrip()}\n{line}\n"
     fleet = folder / "fleet.yaml"
     return {"vars.env": text, **({"fleet.yaml": fleet.read_text(encoding="utf-8")} if fleet.exists() else {})}
-
-
-def without_tests() -> dict[str, str]:
-    """The file of the plan build without its step that runs the tests."""
-    path = "cloudbuild/plan.yaml"
-    build = yaml.safe_load((project.ROOT / path).read_text(encoding="utf-8"))
-    build["steps"] = [step for step in build["steps"] if step["id"] != "test"]
-    return {path: yaml.safe_dump(build, sort_keys=False)}

@@ -96,6 +96,13 @@ class Parts:
         else:
             self.say(f"  nothing is left but {expected}")
 
+    def check_tokens(self) -> None:
+        """That a state, a plan, a record or a log holds the token of an account is a problem."""
+        from rehearsal.leaks import kept_tokens
+
+        for name in kept_tokens(self.world):
+            self.wrong(f"{name} holds the access token of an account; whoever may read it can act as that account")
+
     def summary(self) -> int:
         """Prints the table of times, and the warnings and problems once more; the exit code."""
         from rehearsal.inventory import counted

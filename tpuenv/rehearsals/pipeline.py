@@ -21,16 +21,26 @@ _BUILDS = "cloudbuild_build"
 
 
 class PipelineRehearsal(Parts):
-    """The parts of `tpuenv rehearse-pipeline`. `changed` are files in which the commit differs from the checkout."""
+    """The parts of `tpuenv rehearse-pipeline`. `changed` are files in which the commit differs from the checkout.
+
+    Without `tests`, the test build of a pull request is not run.
+    """
 
     def __init__(
-        self, world: World, environment: Environment, changed: Mapping[str, str], *, verbose: bool = False
+        self,
+        world: World,
+        environment: Environment,
+        changed: Mapping[str, str],
+        *,
+        tests: bool = True,
+        verbose: bool = False,
     ) -> None:
         from rehearsal.build_service import CloudBuild
         from rehearsal.cloudbuild.images import Images
 
         super().__init__(world, environment)
         self.changed = changed
+        self.tests = tests
         self.verbose = verbose
         images = Images(builder=environment.settings.builder_image)
         self.builds: CloudBuild = CloudBuild(world=world, images=images, log_line=self._build_line)
@@ -43,7 +53,6 @@ class PipelineRehearsal(Parts):
         if self._person_deploys() and self._plans() and self._deploys():
             self._drifts()
             self._plans_again()
-            self._asks_again()
             self._refuses_to_destroy()
             if self._destroys():
                 self._person_destroys()
@@ -65,20 +74,31 @@ class PipelineRehearsal(Parts):
             self.commit = self.builds.commit(project.ROOT, changed=self.changed)
         return True
 
-    def _pull_request(self) -> Ran | None:
-        """The plan build of a pull request, if there is one and it succeeds."""
-        branch = self.environment.settings.build_branch
-        started = self.builds.pull_request(self.commit, branch="change", base=branch)
-        if [build.status for build in started] != ["QUEUED"]:
-            self.wrong(
-                f"a pull request starts {len(started)} builds, or they wait for an approval; one should just run"
-            )
+    def _tested(self) -> bool:
+        """Opens a pull request; whether its tests succeed."""
+        started = self.builds.pull_request(self.commit, branch="change", base=self.environment.settings.build_branch)
+        if [(self._name(build), build.status) for build in started] != [(self._trigger("test"), "QUEUED")]:
+            self.wrong(f"a pull request starts {self._names(started)}; its tests should just run, and nothing else")
+            return False
+        return not self.tests or self._run_build(started[0]) is not None
+
+    def _planned(self) -> Ran | None:
+        """The plan build of the pull request, if there is one and it succeeds. The tests, which a comment starts once
+        more, have run.
+        """
+        started = self.builds.comment(self.commit, branch="change", base=self.environment.settings.build_branch)
+        plans = [build for build in started if self._name(build) == self._trigger("plan")]
+        if [build.status for build in plans] != ["QUEUED"]:
+            self.wrong(f"a comment starts {self._names(started)}; a plan should just run")
             return None
-        return self._run_build(started[0])
+        return self._run_build(plans[0])
 
     def _plans(self) -> bool:
-        with self.part("A pull request: plan on a project that has only foundation"):
-            return self._pull_request() is not None
+        with self.part("A pull request: its tests"):
+            if not self._tested():
+                return False
+        with self.part("A collaborator comments /gcbrun: plan on a project that has only foundation"):
+            return self._planned() is not None
 
     def _deploys(self) -> bool:
         with self.part("Merged: deploy, as often as it asks for an approval"):
@@ -92,25 +112,21 @@ class PipelineRehearsal(Parts):
             return True
 
     def _plans_again(self) -> None:
-        with self.part("Another pull request: no changes"):
-            if ran := self._pull_request():
+        with self.part("Another pull request of the same content: no changes, and its first record stays"):
+            if ran := self._planned():
                 changes = re.search(r": (changes|not plannable yet|failed): ", ran.log)
+                self.check_tokens()
                 if changes or not re.search(r": no changes: \S", ran.log):
                     self.wrong("the plan of what was just deployed is not empty\n" + build_log.end(ran))
-
-    def _asks_again(self) -> None:
-        """The record has no changes: that of the second pull request."""
-        with self.part("A node pool changed by hand after that: a deploy shows it and asks for an approval"):
-            self._ask_for_approval(self._changed_by_hand())
+                if "not recorded: " not in ran.log or " recorded in " in ran.log:
+                    self.wrong("the plan build has replaced a record\n" + build_log.end(ran))
 
     def _drifts(self) -> None:
-        """The record still has the creation of the pool, and no other pull request has taken its place."""
+        """What is on record, the creation of the pool among it, was applied."""
         with self.part("The nightly drift check: nothing; a node pool changed by hand; put back after an approval"):
             self._run_build(self._start("drift"))
             change = self._changed_by_hand()
-            self._run_build(
-                self._start("drift"), fails=(change, f"triggers run {self.environment.names.trigger('deploy')}")
-            )
+            self._run_build(self._start("drift"), fails=(change, f"triggers run {self._trigger('deploy')}"))
             for build in self._ask_for_approval(change):
                 ran = self._run_build(self.builds.approve(build))
                 if ran and f"{change}\n" not in ran.log:
@@ -171,9 +187,9 @@ class PipelineRehearsal(Parts):
             self.check_remains("the project, its enabled APIs, the state bucket and the connection", _BUILDS)
 
     def _start(self, build: str, **substitutions: str) -> Build:
-        names, settings = self.environment.names, self.environment.settings
+        settings = self.environment.settings
         return self.builds.start(
-            names.trigger(build), commit=self.commit, branch=settings.build_branch, **substitutions
+            self._trigger(build), commit=self.commit, branch=settings.build_branch, **substitutions
         )
 
     def _run_build(self, build: Build, *, fails: Sequence[str] = ()) -> Ran | None:
@@ -201,6 +217,12 @@ class PipelineRehearsal(Parts):
         else:
             return ran
         return None
+
+    def _trigger(self, build: str) -> str:
+        return self.environment.names.trigger(build)
+
+    def _names(self, builds: Sequence[Build]) -> str:
+        return ", ".join(f"{self._name(build)} ({build.status})" for build in builds) or "nothing"
 
     def _name(self, build: Build) -> str:
         from rehearsal.cloudbuild.triggers import trigger

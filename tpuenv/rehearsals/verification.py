@@ -13,7 +13,6 @@ from environment import project
 from manifests.recipes import FOLDER
 from tpuenv.rehearsals.parts import Parts
 from tpuenv.verification.plan import RECIPE, other_buckets
-from vocabulary.keys import TEAM_ACCOUNT
 from vocabulary.printable import counted
 
 
@@ -32,7 +31,7 @@ def verify(parts: Parts) -> None:
     runs: dict[str, list[str]] = {}
     unmeasured: dict[str, dict[str, None]] = {}  # by the reason, which is the same for every run
     for row in rows:
-        name = f"{row['team']} on {row['group']}"
+        name = " on ".join(filter(None, (row["team"], row["group"])))
         if row["verdict"] == "failed":
             parts.wrong(f"{name}: {row['what']}: {row['measured']}")
         elif row["verdict"] == "not verified" and not row["expected"]:
@@ -72,7 +71,8 @@ def _pod(parts: Parts, team: str) -> Iterator[Mapping[str, str]]:
 
     own = parts.world.project
     pool = f"projects/{own.number}/locations/global/workloadIdentityPools/{own.id_}.svc.id.goog"
-    token = token_of(f"principal://iam.googleapis.com/{pool}/subject/ns/{team}/sa/{TEAM_ACCOUNT}")
+    account = parts.environment.names.team_account
+    token = token_of(f"principal://iam.googleapis.com/{pool}/subject/ns/{team}/sa/{account}")
 
     def answer(_: Request) -> Response:
         return json_response({"access_token": token})

@@ -60,6 +60,7 @@ class EnvironmentRehearsal(Parts):
                 self.say(f"  {row.stack:16} {inventory.counted(row.resources, 'resource')}")
                 for fact in row.facts:
                     self.say(f"    {fact}")
+            self.check_tokens()
             for problem in [*quotas_off(self.world.cloud, self._cluster()), *findings(self.world.cloud)]:
                 self.wrong(problem)
 

@@ -8,44 +8,37 @@ values: an update that was applied and then undone by hand is planned again valu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tpuenv.review.changes import NOTHING, TAINTED, UNKNOWN, Change, Changes, Value, within
 from tpuenv.review.records import Record
 
 
-@dataclass(frozen=True, kw_only=True)
-class Verdict:
-    """If both are empty, the plan may be applied. `ask` is why it needs an approval, `refuse` why it is refused."""
-
-    ask: str = ""
-    refuse: tuple[str, ...] = ()
-
-
-def verdict(record: Record | None, now: Changes, *, unfinished: bool) -> Verdict:
-    """What to do about the plan `now`. `unfinished`: an apply of this record has begun and not ended, and nothing else
-    of the stack was applied or destroyed since.
+def unreviewed(record: Record | None, now: Changes, *, unfinished: bool) -> str:
+    """Why the plan `now` needs an approval, or "" where it may be applied. `unfinished`: an apply of this record has
+    begun and not ended, and nothing else of the stack was applied or destroyed since.
     """
     if record is None:
-        return Verdict(ask="there is no record of it")
+        return "there is no record of it"
     if record.not_plannable:
-        return Verdict(ask=f"it was not plannable until {record.not_plannable}")
+        return f"it was not plannable until {record.not_plannable}"
     if record.begun and not unfinished:
-        return Verdict(ask=f"the plan on record (commit {record.commit}) was applied already, and this is another plan")
+        return f"the plan on record (commit {record.commit}) was applied already, and this is another plan"
     lines = differences(reviewed=record.changes, now=now, partly_applied=record.begun)
     if not lines:
-        return Verdict()
+        return ""
+    text = "".join(f"\n  {line}" for line in lines)
     if record.begun:
-        text = "".join(f"\n  {line}" for line in lines)
-        return Verdict(
-            ask=f"an apply of the plan on record (commit {record.commit}) stopped before its end, and this is more "
-            f"than what is left of it:{text}\n"
+        return (
+            f"an apply of the plan on record (commit {record.commit}) stopped before its end, and this is more than "
+            f"what is left of it:{text}"
         )
     if changed_by_hand(reviewed=record.changes, now=now):
-        return Verdict(
-            ask=f"the cloud was changed since its review (commit {record.commit}), and this would put it back"
-        )
-    return Verdict(refuse=tuple(lines))
+        return f"the cloud was changed since its review (commit {record.commit}), and this would put it back"
+    return (
+        f"it is not the plan on record (commit {record.commit}); since then the cloud has changed, or another commit "
+        f"was deployed:{text}"
+    )
 
 
 def differences(*, reviewed: Changes, now: Changes, partly_applied: bool = False) -> list[str]:

@@ -80,7 +80,7 @@ def parse(text: str, *, place: str) -> Record:
     return Record(changes=changes, **rest)
 
 
-_AGAIN = "plan this commit again with --record"
+_AGAIN = "delete it, and plan this commit again with --record"
 
 
 class Store(Protocol):
@@ -88,6 +88,9 @@ class Store(Protocol):
 
     def read(self, digest: str, stack: str) -> Record | None:
         """The record, or None. Raises Failed."""
+
+    def add(self, record: Record) -> str:
+        """Keeps the record of a plan; what became of it, in words. Raises Failed."""
 
     def write(self, record: Record) -> str:
         """Replaces the record of the same content and stack; the place of the new one. Raises Failed."""
@@ -107,6 +110,9 @@ class RecordFolder:
             return None
         except (OSError, UnicodeDecodeError) as error:
             raise Failed(f"{path}: cannot be read: {error}") from error
+
+    def add(self, record: Record) -> str:
+        return f"recorded in {self.write(record)}"
 
     def write(self, record: Record) -> str:
         path = self._path(record.digest, record.stack)
@@ -133,6 +139,19 @@ class RecordBucket:
         if stored is None:
             return None
         return parse(stored.content.decode("utf-8", errors="replace"), place=f"{_BUCKET}{self.objects.name}/{path}")
+
+    def add(self, record: Record) -> str:
+        """The first plan of a content is its record: who plans may not replace one. A deploy asks for an approval of
+        what is not in it.
+        """
+        path = f"{record.digest}/{record.stack}.json"
+        place = f"{_BUCKET}{self.objects.name}/{path}"
+        if self.objects.create(path, record.text, what="write the record of a plan"):
+            return f"recorded in {place}"
+        return (
+            f"not recorded: {place} is there, of an earlier plan of the same content, and stays. If a deploy finds "
+            "another plan than that one, it shows it and asks for an approval"
+        )
 
     def write(self, record: Record) -> str:
         path = f"{record.digest}/{record.stack}.json"

@@ -88,21 +88,21 @@ _EXPLANATIONS = (
         pattern=_NO_LOGIN,
         text="Google does not know who you are, or your login has expired:\n  gcloud auth application-default login",
     ),
-    # The API server's 401, in its own words and in those of client-go.
-    # https://cloud.google.com/docs/authentication/token-types#access-tokens
     _Explanation(
-        pattern=r"Error: Unauthorized\b|the server has asked for the client to provide credentials",
-        text="Expired: the cluster no longer accepts the token that this run got when it planned. It is valid for an "
-        "hour at most, and a plan that waits for an answer outlives it. What was created is in the state; run this "
-        "again, and answer sooner.\n"
-        "Where gke-gcloud-auth-plugin is installed, this gets a new token whenever one is needed:\n"
-        "  GKE_AUTH_PLUGIN=true tpuenv deploy\n"
-        "If the error comes back at once, the account may not connect to the cluster (container.clusters.connect).",
+        pattern=r"exec: executable tpuenv failed",
+        text="The providers of Kubernetes and Helm get their tokens from `tpuenv token`, and it had none to give. This "
+        "says why:\n  tpuenv token >/dev/null",
     ),
     _Explanation(
-        pattern="executable gke-gcloud-auth-plugin not found",
-        text="GKE_AUTH_PLUGIN is true, and there is no gke-gcloud-auth-plugin on the PATH. Install it, or set it to "
-        "false:\n  gcloud components install gke-gcloud-auth-plugin",
+        pattern=r"executable tpuenv not found",
+        text="The providers of Kubernetes and Helm get their tokens from `tpuenv token`, and there is no tpuenv on the "
+        "PATH. In the checkout:\n  source .venv/bin/activate",
+    ),
+    # The API server's 401, in its own words and in those of client-go.
+    _Explanation(
+        pattern=r"Error: Unauthorized\b|the server has asked for the client to provide credentials",
+        text="The cluster does not accept the login of this machine. Log in again, as an account that may connect to "
+        "the cluster (container.clusters.connect):\n  gcloud auth application-default login",
     ),
     # The provider deletes a bucket with objects only if the state says so, and only a deploy writes that there.
     _Explanation(

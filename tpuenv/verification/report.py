@@ -52,4 +52,4 @@ def document(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    return row.verdict.value, row.team, row.group, row.what, row.expected or "-", row.measured
+    return row.verdict.value, row.team, row.group or "-", row.what, row.expected or "-", row.measured

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from rehearsal.google.permissions import TOKEN, token_of
 from rehearsal.http_server import Request, Response, json_response
 from tests.rehearsal.job_sets import job_set
 from tests.tpuenv.jobs.conftest import Ground, act_as, quick
@@ -95,9 +96,9 @@ def test_an_account_that_may_not_connect_hears_which_role_lets_it(
     act_as("mallory@example.com", monkeypatch)
     with pytest.raises(Failed, match=r"may not read cluster tpu-cluster(.|\n)*--role=roles/container.clusterViewer"):
         connect(ground.environment)
-    monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", "rehearsal")
+    monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", TOKEN)
     cluster = connect(ground.environment)
-    cluster.session.credentials.token = "rehearsal:mallory@example.com"  # type: ignore[attr-defined]
+    cluster.session.credentials.token = token_of("mallory@example.com")  # type: ignore[attr-defined]
     with pytest.raises(ApiError, match=r"connect to cluster tpu-cluster: .*roles/container.clusterViewer has"):
         cluster.all("JobSet", TEAM)
 

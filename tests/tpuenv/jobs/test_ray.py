@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from manifests.images import reference
 from manifests.recipes import FOLDER
 from rehearsal.google.artifact_registry_api import push
+from rehearsal.http_server import Request, Response, json_response
 from tests.rehearsal.job_sets import job_set
 from tests.rehearsal.ray_jobs import ray
 from tests.tpuenv.jobs.conftest import Ground
@@ -92,6 +94,32 @@ def test_a_ray_cluster_is_followed_until_every_host_runs_and_says_how_its_dashbo
     printed = capsys.readouterr().err
     assert "RayCluster tpu-training/mine is running on 4 hosts, and holds its slices until it is deleted" in printed
     assert "kubectl port-forward --namespace tpu-training service/mine-head-svc 8265" in printed
+    assert (
+        "kubectl get secret --namespace tpu-training mine --template '{{.data.auth_token | base64decode}}'" in printed
+    )
+
+
+@pytest.mark.usefixtures("image")
+@pytest.mark.parametrize(("recipe", "spec"), [("ray-cluster", "spec"), ("ray-jax", "spec.rayClusterSpec")])
+def test_an_add_on_that_knows_no_tokens_gets_the_run_without_and_that_is_said(
+    ground: Ground, capsys: Capture, recipe: str, spec: str
+) -> None:
+    """The words are those of the API server: apiextensions-apiserver 0.34.1, pkg/apiserver, schemaCoercingDecoder."""
+
+    def refuse(request: Request) -> Response | None:
+        if request.method != "POST" or b'"authOptions"' not in request.body:
+            return None
+        kind = json.loads(request.body)["kind"]
+        said = f'{kind} in version "v1" cannot be handled as a {kind}: strict decoding error: '
+        said += f'unknown field "{spec}.authOptions"'
+        return json_response({"message": said, "reason": "BadRequest", "code": 400}, status=400)
+
+    ground.before.append(refuse)
+    assert main(["submit", recipe, "--name", "mine", "--detach"]) == 0
+    (cluster,) = ground.api.all(ground.api.resource("ray.io/v1", "RayCluster"), TEAM)
+    assert "authOptions" not in cluster["spec"]
+    printed = capsys.readouterr().err
+    assert printed.count("older than KubeRay 1.5.1: Ray's dashboard will ask for no token") == 1
 
 
 def test_the_log_of_the_head_of_a_ray_cluster_is_followed_until_it_is_deleted(ground: Ground, capsys: Capture) -> None:

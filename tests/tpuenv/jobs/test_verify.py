@@ -16,7 +16,7 @@ from rehearsal.http_server import Request
 from tests.fleets import with_fleet
 from tests.tpuenv.jobs.conftest import Ground, act_as
 from tests.tpuenv.jobs.hello_program import ON_TPU, HelloProgram, report
-from tests.tpuenv.jobs.verify_command import TEAM, Capture, created, jobsets, only, verified
+from tests.tpuenv.jobs.verify_command import TEAM, Capture, created, jobsets, only, tried, verified
 from tpuenv.kubernetes.connection import ADDRESS
 from tpuenv.main import main
 from tpuenv.verification import plan
@@ -38,8 +38,10 @@ def test_every_row_of_a_slice_that_works_is_ok_and_nothing_stays(built: Ground, 
         "ok tpu-training tpu bandwidth measured 120.5 GB/s a chip, 30% of its links",
         "ok tpu-training tpu own bucket write, read, delete write, read, delete",
         "ok tpu-training tpu other buckets 1 refused 1 refused",
+        "ok tpu-training - forbidden objects 5 refused 5 refused",
+        "ok tpu-training - other namespaces 1 refused 1 refused",
         "",
-        "Verified: all 6 rows are ok.",
+        "Verified: all 8 rows are ok.",
     ]
     assert "Runs hello-tpu once" in printed.err
     assert "15m at most" in printed.err
@@ -57,7 +59,7 @@ def test_the_job_is_that_of_submit_but_goes_behind_all_others_and_ends_in_time(b
     (replicated,) = job["spec"]["replicatedJobs"]
     assert (replicated["replicas"], replicated["template"]["spec"]["activeDeadlineSeconds"]) == (1, 600)
     pod = replicated["template"]["spec"]["template"]["spec"]
-    assert pod["serviceAccountName"] == "training", "buckets are tried as the team"
+    assert pod["serviceAccountName"] == "tpu-training", "buckets are tried as the team"
     names = built.environment.names
     assert f"bucket={names.bucket(TEAM)}" in pod["containers"][0]["args"]
     assert f"other_buckets={names.state_bucket}" in pod["containers"][0]["args"]
@@ -101,7 +103,7 @@ def test_simulated_nodes_verify_the_queues_alone_and_it_says_so(ground: Ground, 
     printed = capsys.readouterr().out
     assert re.search(r"^simulated +tpu-training +tpu +chips +16 +16$", printed, re.MULTILINE)
     assert printed.count("no program runs on simulated nodes") == 4
-    assert printed.endswith("Nothing failed, and not all is verified: 2 simulated, 4 not verified.\n")
+    assert printed.endswith("Nothing failed, and not all is verified: 2 ok, 2 simulated, 4 not verified.\n")
     assert jobsets(ground) == []
 
 
@@ -303,6 +305,49 @@ def test_a_member_verifies_the_own_team(three_teams: Ground, capsys: Capture, mo
     (failed,) = (row for row in rows if row["verdict"] == "failed")
     assert failed["team"] == "research"
     assert failed["measured"].startswith("permission: bob@example.com may not ")
+
+
+def test_a_cluster_without_the_policies_takes_what_it_must_not(built: Ground, capsys: Capture) -> None:
+    HelloProgram(ground=built)
+    bindings = built.api.resource("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding")
+    for item in built.api.all(bindings):
+        built.api.delete(bindings, "", item["metadata"]["name"])
+    code, rows = tried(capsys)
+    row = only(rows, "forbidden objects")
+    assert (code, row["verdict"], row["expected"]) == (1, "failed", "5 refused")
+    assert row["measured"] == (
+        "takes a privileged pod; a pod with a priority of Google's; a pod with chips past the queue; and 2 more"
+    )
+    assert "`tpuenv deploy` puts the policies back" in row["fix"]
+
+
+def test_a_member_is_refused_a_job_with_a_forged_owner_too(
+    three_teams: Ground, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    HelloProgram(ground=three_teams)
+    act_as("bob@example.com", monkeypatch)
+    rows = tried(capsys, "--team", "serving", "--auto-approve")[1]
+    assert only(rows, "forbidden objects")["measured"] == "6 refused"
+    policies = three_teams.api.resource("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding")
+    three_teams.api.delete(policies, "", "jobs-of-members")
+    rows = tried(capsys, "--team", "serving", "--auto-approve")[1]
+    assert only(rows, "forbidden objects")["measured"] == "takes a job with a forged owner"
+
+
+@pytest.mark.parametrize("kind", ["secrets", "jobs"])
+def test_a_team_whose_programs_read_another_namespace_failed(three_teams: Ground, capsys: Capture, kind: str) -> None:
+    HelloProgram(ground=three_teams)
+    account = three_teams.environment.names.team_account
+    head = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "leak", "namespace": "serving"}}
+    rule = {"apiGroups": ["", "batch"], "resources": [kind], "verbs": ["list"]}
+    subject = {"kind": "ServiceAccount", "name": account, "namespace": "research"}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "leak"}
+    three_teams.api.create({**head, "kind": "Role", "rules": [rule]})
+    three_teams.api.create({**head, "kind": "RoleBinding", "roleRef": role, "subjects": [subject]})
+    code, rows = tried(capsys, "--team", "research", "--auto-approve")
+    row = only(rows, "other namespaces")
+    assert (code, row["verdict"], row["measured"]) == (1, "failed", "can read serving")
+    assert only(tried(capsys, "--team", "serving", "--auto-approve")[1], "other namespaces")["verdict"] == "ok"
 
 
 def test_without_the_image_nothing_is_created(built: Ground, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

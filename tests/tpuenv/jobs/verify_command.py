@@ -18,7 +18,18 @@ Row = dict[str, Any]
 
 
 def verified(capsys: Capture, *words: str) -> tuple[int, list[Row]]:
-    """The exit code and the rows."""
+    """The exit code, and the rows of the runs."""
+    code, rows = _verified(capsys, *words)
+    return code, [row for row in rows if row["group"]]
+
+
+def tried(capsys: Capture, *words: str) -> tuple[int, list[Row]]:
+    """The exit code, and the rows of what is tried once for a team."""
+    code, rows = _verified(capsys, *words)
+    return code, [row for row in rows if not row["group"]]
+
+
+def _verified(capsys: Capture, *words: str) -> tuple[int, list[Row]]:
     code = main(["verify", "--json", *words])
     return code, json.loads(capsys.readouterr().out)["rows"]
 
@@ -44,4 +55,4 @@ def at_first_read(ground: Ground, step: Callable[[], object]) -> None:
 
 
 def created(ground: Ground) -> int:
-    return sum(request.startswith("POST") for request in ground.requests)
+    return sum(request.startswith("POST") and request.endswith("/jobsets") for request in ground.requests)

@@ -38,10 +38,10 @@ def test_every_machine_and_disk_of_the_catalogues_has_its_quota() -> None:
 def test_a_quota_that_is_too_low_is_missing_and_asked_for_with_what_others_use(google: FakeProject) -> None:
     google.reply(r"/regions/us-east5\Z", region(N2_CPUS=72.0, N2_CPUS_used=48.0))
     row = google.rows(quotas.CHECK)["N2_CPUS"]
-    assert (row.need, row.have, row.verdict.value) == ("32", "72, 48 used", "missing")
+    assert (row.need, row.have, row.verdict.value) == ("36", "72, 48 used", "missing")
     assert row.fix == (
         "gcloud beta quotas preferences create --service=compute.googleapis.com --project=some-project "
-        "--quota-id=N2-CPUS-per-project-region --preferred-value=80 --dimensions=region=us-east5"
+        "--quota-id=N2-CPUS-per-project-region --preferred-value=84 --dimensions=region=us-east5"
     )
 
 
@@ -50,7 +50,7 @@ def deployed(google: FakeProject) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "used", "verdict"), [(72, 40, "ok"), (72, 41, "unknown"), (32, 32, "unknown"), (31, 16, "missing")]
+    ("limit", "used", "verdict"), [(76, 40, "ok"), (76, 41, "unknown"), (36, 36, "unknown"), (35, 16, "missing")]
 )
 def test_of_a_deployed_environment_it_is_unknown_how_much_of_the_usage_is_its_own(
     google: FakeProject, limit: int, used: int, verdict: str
@@ -58,7 +58,7 @@ def test_of_a_deployed_environment_it_is_unknown_how_much_of_the_usage_is_its_ow
     deployed(google)
     google.reply(r"/regions/us-east5\Z", region(N2_CPUS=limit, N2_CPUS_used=used))
     row = google.rows(quotas.CHECK)["N2_CPUS"]
-    assert (row.need, row.verdict.value) == ("32", verdict)
+    assert (row.need, row.verdict.value) == ("36", verdict)
     assert ("this environment's own included" in row.have) == (verdict == "unknown")
 
 
@@ -78,8 +78,8 @@ def test_a_quota_that_google_does_not_list_is_unknown(google: FakeProject) -> No
 
 
 def test_cloud_nat_takes_an_address_for_1008_nodes(google: FakeProject) -> None:
-    assert google.rows(quotas.CHECK, CPU_MAX_NODES="1000", NUM_TPU_POOLS="2")["STATIC_ADDRESSES"].need == "1"
-    assert google.rows(quotas.CHECK, CPU_MAX_NODES="1000", NUM_TPU_POOLS="3")["IN_USE_ADDRESSES"].need == "2"
+    assert google.rows(quotas.CHECK, CPU_MAX_NODES="998", NUM_TPU_POOLS="2")["STATIC_ADDRESSES"].need == "1"
+    assert google.rows(quotas.CHECK, CPU_MAX_NODES="998", NUM_TPU_POOLS="3")["IN_USE_ADDRESSES"].need == "2"
 
 
 def test_a_project_that_has_all_its_networks_already_is_missing_one(google: FakeProject) -> None:
@@ -96,8 +96,8 @@ def test_vcpus_of_every_series_count_in_the_quota_of_the_whole_project_where_the
     google.reply(r"/compute/v1/projects/some-project\Z", new)
     for machine_type in ("n2-standard-8", "c4-standard-8"):
         row = google.rows(quotas.CHECK, CPU_MACHINE_TYPE=machine_type)["CPUS_ALL_REGIONS"]
-        assert (row.need, row.have, row.verdict.value) == ("32", "32, 4 used", "missing")
-        assert "--quota-id=CPUS-ALL-REGIONS-per-project --preferred-value=36" in row.fix
+        assert (row.need, row.have, row.verdict.value) == ("36", "32, 4 used", "missing")
+        assert "--quota-id=CPUS-ALL-REGIONS-per-project --preferred-value=40" in row.fix
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from tests.google_replies import error, no_access, switched_off
 from tpuenv.preflight import names, policies
 
 LOCATIONS = "gcp.resourceLocations"
+POOL = "some-project.svc.id.goog"
 
 
 def values(*, allowed: list[str] | None = None, denied: list[str] | None = None) -> dict[str, Any]:
@@ -110,6 +111,34 @@ def test_an_own_bucket_that_the_caller_may_not_read_is_its_own(google: FakeProje
     google.reply(r"/storage/v1/b\Z", no_access("storage.buckets.list", "project"), status=403)
     row = google.rows(names.CHECK)[f"bucket {bucket}"]
     assert (row.verdict.value, row.have) == ("unknown", "takes storage.buckets.list")
+
+
+OTHER = {"name": "lab", "location": "us-west1", "workload_identity_config": [{"workload_pool": POOL}]}
+
+
+@pytest.mark.parametrize(
+    ("cluster", "verdict", "have"),
+    [
+        (OTHER, "unknown", "lab in us-west1; who creates namespaces there is not known here"),
+        ({**OTHER, "name": "tpu-cluster"}, "unknown", "tpu-cluster in us-west1; who creates"),
+        ({**OTHER, "name": "tpu-cluster", "location": "us-east5"}, "ok", "none"),
+        ({**OTHER, "workload_identity_config": []}, "ok", "none"),
+    ],
+)
+def test_another_cluster_of_the_project_can_have_the_identities_of_every_team(
+    google: FakeProject, cluster: dict[str, Any], verdict: str, have: str
+) -> None:
+    google.cloud.put(CLUSTER, "projects/some-project/locations/{location}/clusters/{name}".format(**cluster), cluster)
+    row = google.rows(names.CHECK)["other clusters"]
+    assert row.verdict.value == verdict
+    assert row.have.startswith(have)
+    assert ("a project of its own" in row.fix) == (verdict == "unknown")
+
+
+def test_whether_there_are_other_clusters_is_unknown_to_who_may_not_list_them(google: FakeProject) -> None:
+    google.reply("locations/-/clusters", no_access("container.clusters.list", "project"), status=403)
+    row = google.rows(names.CHECK)["other clusters"]
+    assert (row.verdict.value, row.have) == ("unknown", "takes container.clusters.list")
 
 
 @pytest.mark.parametrize(

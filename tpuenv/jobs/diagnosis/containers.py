@@ -92,8 +92,8 @@ _AROUND = (
         reasons=_MOUNT,
         text=r'for volume "(?P<volume>[^"]+)".*(?:PermissionDenied|storage\.objects\.\w+|Unauthenticated)',
         cause="volume {volume} cannot be mounted on {where}: the job's service account may not read the bucket",
-        fix="use serviceAccountName: training with the team's own bucket, or let an administrator grant the account "
-        "access to this one",
+        fix="use the team's service account with the team's own bucket (`tpuenv render` shows both), or let an "
+        "administrator grant the account access to this one",
     ),
     Pattern(
         code="bucket-not-there",

@@ -25,7 +25,7 @@ _PATTERNS = (
         code="service-account",
         text=r'error looking up service account (?P<namespace>[^/\s]+)/(?P<account>[^:\s]+): serviceaccount "',
         cause="its pods cannot be created: namespace {namespace} has no service account {account}",
-        fix="set serviceAccountName to training, the team's own, and submit it again",
+        fix="set serviceAccountName to the team's account, which `tpuenv render` shows, and submit it again",
     ),
     Pattern(
         code="priority-class",
@@ -43,7 +43,7 @@ _PATTERNS = (
         code="policy",
         text=r"ValidatingAdmissionPolicy '(?P<policy>[^']+)' (?:with binding '[^']*' )?denied request: (?P<why>.*)",
         cause="its pods cannot be created: the policy {policy} of the cluster refuses them ({why})",
-        fix="submit it through the queue, with the label kueue.x-k8s.io/queue-name on the job",
+        fix="change what it names in the pod template, and submit it again",
     ),
     Pattern(
         code="pod-security",

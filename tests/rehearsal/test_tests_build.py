@@ -1,4 +1,4 @@
-"""The tests that the plan build runs, where that build runs them: with the builder image's programs, nothing else."""
+"""The tests of a pull request, where its build runs them: with the builder image's programs and nothing else."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def isolated() -> list[str]:
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on the PATH")
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not on the PATH")
-def test_the_tests_of_the_plan_build_pass_offline_as_a_user_with_the_programs_of_the_image(
+def test_the_tests_of_a_pull_request_pass_offline_as_a_user_with_the_programs_of_the_image(
     isolated: list[str], tmp_path: Path
 ) -> None:
     workspace.copy(ROOT, tmp_path / "workspace", changed={})
-    step = next(step for step in read(ROOT / "cloudbuild" / "plan.yaml").steps if step.id_ == "test")
+    step = next(step for step in read(ROOT / "cloudbuild" / "test.yaml").steps if step.id_ == "test")
     terraform = str(Path(str(shutil.which("terraform"))).absolute())
     path = Images(builder="").path(tmp_path / "bin", terraform=terraform)
     (tmp_path / "home").mkdir()
