@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from ipaddress import IPv4Network
 
 from environment.cpu_machine_types import cpu_machine_type
+from vocabulary.printable import quoted
 
 _REGION = "[a-z]+-[a-z]+[0-9]{1,2}"
 _ZONE = f"{_REGION}-(?:[a-z]|ai[0-9]{{1,2}}[a-z])"  # us-central1-ai1a is an AI zone
@@ -269,7 +270,7 @@ def image_prefixes(text: str) -> tuple[str, ...]:
         _matching(
             prefix,
             r"[a-z0-9-]+(\.[a-z0-9-]+)+(:[1-9][0-9]{0,4})?/([a-z0-9._/-]+[/:@])?",
-            f"has '{prefix}', which is no beginning of an image; write hosts and paths that end in a slash (all "
+            f"has {quoted(prefix)}, which is no beginning of an image; write hosts and paths that end in a slash (all "
             "below), a colon or an @ (one image), such as gcr.io/my-project/ or docker.io/library/python:",
         )
     return prefixes

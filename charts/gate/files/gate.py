@@ -49,7 +49,8 @@ def objects(namespace):
         "metadata": {"name": "gate", "namespace": namespace},
         "spec": {"clusterQueue": "gate"},
     }
-    pod = {"containers": [{"name": "gate", "image": "gate"}], "restartPolicy": "Never"}
+    # A dry-run pulls nothing; this registry is one that ALLOWED_IMAGES always lets in.
+    pod = {"containers": [{"name": "gate", "image": "gke.gcr.io/gate"}], "restartPolicy": "Never"}
     job_set = {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
         "kind": "JobSet",
