@@ -92,8 +92,10 @@ class Ground:
         return self.terraform(stack, "apply", "-auto-approve", code=code)
 
     def start_apply(self, stack: str) -> subprocess.Popen[str]:
+        """Of a plan that was printed before: nobody reads what this one prints, and a pipe holds 64 KiB."""
         self.terraform(stack, "init", "-reconfigure")
-        command = [str(self.world.folder / "terraform-recorded"), "apply", "-auto-approve", "-no-color"]
+        self.terraform(stack, "plan", "-out", "tfplan")
+        command = [str(self.world.folder / "terraform-recorded"), "apply", "-no-color", "tfplan"]
         return self.start(command, self.world.output / "stacks" / stack)
 
     def killed(self, stack: str, *, after: int) -> None:
