@@ -2,7 +2,8 @@
 
 Every host runs this program with words key=value: `size`, rows and columns of the matrices; `steps`, how often each
 measurement is repeated; and a mesh, `ici_data` x `ici_model` devices of a slice and `dcn_data` x `dcn_model` slices.
-With `bucket`, every host also checks that it may use that bucket and none of `other_buckets` (bucket_access.py).
+With `bucket`, every host also checks that it may use that bucket and none of `other_buckets` (bucket_access.py), and
+with `other_services` that it reaches none of these addresses (service_access.py).
 The environment variables EXPECTED_SLICES, EXPECTED_HOSTS and EXPECTED_CHIPS, the last two of one slice, say what must
 be there.
 
@@ -25,6 +26,7 @@ import bucket_access
 import jax
 import jax.numpy as jnp
 import numpy as np
+import service_access
 from jax.experimental import mesh_utils, multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
@@ -45,7 +47,7 @@ DATA_SHEETS: Mapping[str, tuple[float, float]] = {
 # The largest sum of a product is 105 x size, and float32 holds every whole number up to 2**24.
 LARGEST_SIZE = 2**16
 
-_TEXTS = ("bucket", "other_buckets")
+_TEXTS = ("bucket", "other_buckets", "other_services")
 
 
 class BadInput(ValueError):
@@ -54,7 +56,9 @@ class BadInput(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """What the words say. A mesh without words is one device, on one slice. `other_buckets` has commas between them."""
+    """What the words say. A mesh without words is one device, on one slice. `other_buckets` and `other_services` have
+    commas between them.
+    """
 
     size: int = 8192
     steps: int = 10
@@ -64,6 +68,7 @@ class Words:
     dcn_model: int = 1
     bucket: str = ""
     other_buckets: str = ""
+    other_services: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +128,7 @@ def main(arguments: Sequence[str]) -> int:
     started = time.perf_counter()
     try:
         words, expected = read_words(arguments), read_expected(os.environ)
-        access, denied = check_buckets(words)
+        access, denied = check_access(words)
         if expected.slices * expected.hosts > 1:
             # Without arguments it takes what GKE says in the environment: TPU_WORKER_ID and others.
             jax.distributed.initialize()
@@ -144,12 +149,21 @@ def main(arguments: Sequence[str]) -> int:
     return verdict(here, problems)
 
 
-def check_buckets(words: Words) -> tuple[dict[str, Any], list[str]]:
-    """As bucket_access.check; nothing without the word `bucket`."""
-    if not words.bucket:
-        return {}, []
-    others = [bucket for bucket in words.other_buckets.split(",") if bucket]
-    return bucket_access.check(words.bucket, others, run=os.environ.get("RUN_NAME") or "hello-tpu")
+def check_access(words: Words) -> tuple[dict[str, Any], list[str]]:
+    """As bucket_access.check and service_access.check; nothing of either without its words."""
+    report: dict[str, Any] = {}
+    problems: list[str] = []
+    if words.bucket:
+        run = os.environ.get("RUN_NAME") or "hello-tpu"
+        report, problems = bucket_access.check(words.bucket, _listed(words.other_buckets), run=run)
+    if words.other_services:
+        report["other_services"], reached = service_access.check(_listed(words.other_services))
+        problems = [*problems, *reached]
+    return report, problems
+
+
+def _listed(word: str) -> list[str]:
+    return [item for item in word.split(",") if item]
 
 
 def verdict(here: Hardware, problems: Sequence[str]) -> int:

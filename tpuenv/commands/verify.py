@@ -45,8 +45,9 @@ verified (waiting, busy, simulated, left out), 130 interrupted.
 def verify(*, team: str | None, group: str | None, timeout: str, json: bool, auto_approve: bool) -> int:
     """Runs the recipe hello-tpu on one slice for each team and each pool group that it may use, as the team's own
     service account, and compares: the hosts and chips that the program sees, sums and products, the bandwidth between
-    the chips, and that the team's bucket can be used and those of others cannot. All that it creates is deleted at the
-    end. Of each team it also asks the API server for what must be refused: docs/verify.md has the list.
+    the chips, and that the team's bucket can be used, and neither buckets nor Services of others. All that it creates
+    is deleted at the end. Of each team it also asks the API server for what must be refused: docs/verify.md has the
+    list.
     """
     environment = project.load_for_google()
     from tpuenv.verification import plan
@@ -76,6 +77,7 @@ def verify(*, team: str | None, group: str | None, timeout: str, json: bool, aut
             runs = plan.with_images(runs, _images(environment, runs[0].recipe, progress))
             progress.doing("")
             cluster = replace(connect(environment), say=progress.line)
+            runs = boundary.with_other_services(cluster, runs)
             rows += verify_runs(cluster, runs, seconds=options.seconds(timeout), timeout=timeout, progress=progress)
             progress.doing("trying what the teams must not do")
             rows += boundary.rows(cluster, runs)

@@ -47,7 +47,7 @@ _CHIPS_TAKEN = ("chips-in-use", "exclusive")
 
 _LAST_LINES = 200  # of a log, in which the report is
 _HOSTS_READ = 3  # whose problems are shown, beside the first
-_UNREAL = ("sums and products", "bandwidth", "own bucket", "other buckets")
+_UNREAL = ("sums and products", "bandwidth", "own bucket", "other buckets", "other Services")
 
 
 @dataclass(kw_only=True)
@@ -268,8 +268,8 @@ def _object(line: str) -> dict[str, Any] | None:
     if not isinstance(value, dict) or "hosts" not in value:
         return None
     lists = [value.get(key, []) for key in ("problems", "all_gather")]
-    buckets = [value.get(key, {}) for key in ("own_bucket", "other_buckets")]
-    if not all(isinstance(item, list) for item in lists) or not all(isinstance(item, dict) for item in buckets):
+    asked = [value.get(key, {}) for key in ("own_bucket", "other_buckets", "other_services")]
+    if not all(isinstance(item, list) for item in lists) or not all(isinstance(item, dict) for item in asked):
         return None
-    texts = [*lists[0], *(said for bucket in buckets for said in bucket.values())]
+    texts = [*lists[0], *(said for answers in asked for said in answers.values())]
     return value if all(isinstance(item, str) for item in texts) else None

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from environment.names import KUEUE_NAMESPACE
 from manifests.render import Run
 from tpuenv.failure import Failed, Interrupted
 from tpuenv.kubernetes.client import Cluster
@@ -14,7 +15,30 @@ from tpuenv.verification.rows import Row, Verdict, row, shortly
 from vocabulary.keys import TPU
 
 _SYSTEM = "kube-system"
+_KUEUE = f"kueue-webhook-service.{KUEUE_NAMESPACE}.svc.cluster.local:443"
+_MOST_SERVICES = 20  # each is a wait of seconds
 _READ = ("Secret", "Job")  # what is asked for in other namespaces
+
+
+def with_other_services(cluster: Cluster, runs: list[Run]) -> list[Run]:
+    """The runs with the addresses that their programs must not reach: that of Kueue, which is always there, and those
+    of the Services of other teams, as far as the caller may read them.
+    """
+    addresses = {team.name: _addresses(cluster, team.name) for run in runs for team in run.environment.teams}
+    return [replace(run, settings={**run.settings, "other_services": _of_others(addresses, run)}) for run in runs]
+
+
+def _of_others(addresses: dict[str, list[str]], run: Run) -> str:
+    found = [address for name, of_team in addresses.items() if name != run.team.name for address in of_team]
+    return ",".join([_KUEUE, *found][:_MOST_SERVICES])
+
+
+def _addresses(cluster: Cluster, namespace: str) -> list[str]:
+    """The first port of each Service that has one."""
+    if not cluster.may("list", "Service", namespace):
+        return []
+    ports = [(item["metadata"]["name"], item["spec"].get("ports")) for item in cluster.all("Service", namespace)]
+    return [f"{name}.{namespace}.svc.cluster.local:{listed[0]['port']}" for name, listed in ports if listed]
 
 
 def tried(cluster: Cluster, run: Run) -> list[Row]:

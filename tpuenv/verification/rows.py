@@ -97,6 +97,7 @@ def rows_of_report(run: Run, report: Mapping[str, Any], others: Sequence[str]) -
         yield row(run, "sums and products", "exact", shortly(wrong) or "exact", _ok(not wrong), fix)
     yield _bandwidth(run, report, real=real)
     yield from _buckets(run, report, others, problems)
+    yield _services(run, report)
 
 
 def _bandwidth(run: Run, report: Mapping[str, Any], *, real: bool) -> Row:
@@ -146,6 +147,22 @@ def _buckets(run: Run, report: Mapping[str, Any], others: Sequence[str], problem
     otherwise = "correct the row above" if missing else "run this again"
     fix = f"{grants}; take them away" if first else otherwise
     yield row(run, "other buckets", f"{len(others)} refused", measured, _ok(not open_ and not missing), fix)
+
+
+def _services(run: Run, report: Mapping[str, Any]) -> Row:
+    tried = report.get("other_services") or {}
+    addresses = run.settings.get("other_services", "").split(",")
+    reached = [f"{address}: reached" for address in addresses if tried.get(address) == "reached"]
+    refused = sum(tried.get(address) == "refused" for address in addresses)
+    otherwise = Verdict.OK if refused == len(addresses) else Verdict.NOT_VERIFIED
+    return row(
+        run,
+        "other Services",
+        f"{len(addresses)} refused",
+        shortly(reached) or f"{refused} refused",
+        Verdict.FAILED if reached else otherwise,
+        "`tpuenv deploy` puts the NetworkPolicies back: docs/security.md" if reached else "run this again",
+    )
 
 
 def _ok(good: bool) -> Verdict:

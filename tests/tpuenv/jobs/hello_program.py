@@ -77,15 +77,27 @@ class HelloProgram:
         for pod in pods:
             host = int(pod["metadata"]["labels"][COMPLETION_INDEX_LABEL])
             if self.logs and (host == 0 or host in self.others):
-                said = {**self.change, **self.others.get(host, {}), "host": host}
+                refused = {"other_services": dict.fromkeys(_addresses(job), "refused")}
+                said = {**refused, **self.change, **self.others.get(host, {}), "host": host}
                 line = report(self.ground.environment, namespace, _group(job), **said)
                 self.ground.log(pod["metadata"]["name"], json.dumps(line), namespace=namespace)
         self.ground.end(name, self.end, namespace=namespace)
 
 
+def _addresses(job: dict[str, Any]) -> list[str]:
+    """Which it was given to try."""
+    words = [word.partition("=") for word in _pod(job)["containers"][0]["args"]]
+    return next(value.split(",") for key, _, value in words if key == "other_services")
+
+
 def _group(job: dict[str, Any]) -> str:
+    return str(_pod(job)["nodeSelector"]["tpuenv/pool-group"])
+
+
+def _pod(job: dict[str, Any]) -> dict[str, Any]:
     (replicated,) = job["spec"]["replicatedJobs"]
-    return str(replicated["template"]["spec"]["template"]["spec"]["nodeSelector"]["tpuenv/pool-group"])
+    spec: dict[str, Any] = replicated["template"]["spec"]["template"]["spec"]
+    return spec
 
 
 def make_nodes_real(ground: Ground) -> None:

@@ -24,6 +24,8 @@ from tpuenv.verification.rows import rows_of_report
 
 pytestmark = pytest.mark.usefixtures("at_once", "signal_handlers")
 
+KUEUE = "kueue-webhook-service.kueue-system.svc.cluster.local:443"
+
 
 def test_every_row_of_a_slice_that_works_is_ok_and_nothing_stays(built: Ground, capsys: Capture) -> None:
     program = HelloProgram(ground=built)
@@ -38,10 +40,11 @@ def test_every_row_of_a_slice_that_works_is_ok_and_nothing_stays(built: Ground, 
         "ok tpu-training tpu bandwidth measured 120.5 GB/s a chip, 30% of its links",
         "ok tpu-training tpu own bucket write, read, delete write, read, delete",
         "ok tpu-training tpu other buckets 1 refused 1 refused",
+        "ok tpu-training tpu other Services 1 refused 1 refused",
         "ok tpu-training - forbidden objects 5 refused 5 refused",
         "ok tpu-training - other namespaces 1 refused 1 refused",
         "",
-        "Verified: all 8 rows are ok.",
+        "Verified: all 9 rows are ok.",
     ]
     assert "Runs hello-tpu once" in printed.err
     assert "15m at most" in printed.err
@@ -77,6 +80,7 @@ def test_cpu_devices_are_called_simulated(built: Ground, capsys: Capture) -> Non
         "bandwidth": "simulated",
         "own bucket": "ok",
         "other buckets": "ok",
+        "other Services": "ok",
     }
     assert only(rows, "bandwidth")["measured"] == "0.1233 GB/s a chip between processes"
 
@@ -102,8 +106,8 @@ def test_simulated_nodes_verify_the_queues_alone_and_it_says_so(ground: Ground, 
     assert main(["verify"]) == 3
     printed = capsys.readouterr().out
     assert re.search(r"^simulated +tpu-training +tpu +chips +16 +16$", printed, re.MULTILINE)
-    assert printed.count("no program runs on simulated nodes") == 4
-    assert printed.endswith("Nothing failed, and not all is verified: 2 ok, 2 simulated, 4 not verified.\n")
+    assert printed.count("no program runs on simulated nodes") == 5
+    assert printed.endswith("Nothing failed, and not all is verified: 2 ok, 2 simulated, 5 not verified.\n")
     assert jobsets(ground) == []
 
 
@@ -141,6 +145,13 @@ def test_simulated_nodes_verify_the_queues_alone_and_it_says_so(ground: Ground, 
             id="other-bucket",
         ),
         pytest.param({"other_buckets": {}}, "other buckets", "1 bucket not tried", "the row above", id="not-tried"),
+        pytest.param(
+            {"other_services": {KUEUE: "reached"}},
+            "other Services",
+            f"{KUEUE}: reached",
+            "puts the NetworkPolicies back",
+            id="other-service",
+        ),
     ],
 )
 def test_what_the_program_finds_wrong_is_a_row_that_failed(
@@ -163,6 +174,7 @@ def test_what_the_program_finds_wrong_is_a_row_that_failed(
         '{"hosts": 4, "own_bucket": {"write": 1}}',
         '{"hosts": 4, "other_buckets": "a"}',
         '{"hosts": 4, "all_gather": 3}',
+        '{"hosts": 4, "other_services": {"a": 1}}',
         pytest.param('{"hosts":' * 3000, id="too-deep"),
     ],
 )
@@ -305,6 +317,23 @@ def test_a_member_verifies_the_own_team(three_teams: Ground, capsys: Capture, mo
     (failed,) = (row for row in rows if row["verdict"] == "failed")
     assert failed["team"] == "research"
     assert failed["measured"].startswith("permission: bob@example.com may not ")
+
+
+def test_the_services_of_other_teams_are_tried_where_they_can_be_listed(
+    three_teams: Ground, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = HelloProgram(ground=three_teams)
+    of_one = ("--team", "serving", "--group", "dev", "--auto-approve")
+    for team, name, ports in (("research", "head", [8265, 6379]), ("research", "none", []), ("serving", "own", [80])):
+        spec = {"ports": [{"port": port} for port in ports]}
+        metadata = {"name": name, "namespace": team}
+        three_teams.api.create({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
+    program.change["other_services"] = {KUEUE: "refused", "head.research.svc.cluster.local:8265": "no such name"}
+    row = only(verified(capsys, *of_one)[1], "other Services")
+    assert (row["expected"], row["measured"], row["verdict"]) == ("2 refused", "1 refused", "not verified")
+    act_as("bob@example.com", monkeypatch)
+    row = only(verified(capsys, *of_one)[1], "other Services")
+    assert (row["expected"], row["verdict"]) == ("1 refused", "ok"), "a member sees no Services of others"
 
 
 def test_a_cluster_without_the_policies_takes_what_it_must_not(built: Ground, capsys: Capture) -> None:
