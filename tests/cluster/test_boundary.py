@@ -25,7 +25,7 @@ from tests.cluster.hosts import running
 from tests.cluster.invariants import running_pods, what_is_broken
 from tests.cluster.outcome import ADMITTED, PENDING, outcome_of, workload_of
 from tests.yaml_files import documents
-from vocabulary.keys import ADMITTED_POD_LABEL
+from vocabulary.keys import ADMITTED_POD_LABEL, IMAGES_ANNOTATION
 from vocabulary.team_rules import RULES
 
 pytestmark = pytest.mark.cluster
@@ -219,6 +219,21 @@ def test_a_ray_job_on_a_cluster_that_kueue_did_not_admit_starts_nothing(place: P
     except Refused as refused:
         assert "clusterSelector" in refused.message
     place.run(place.admitted(place.manifest("job-cpu", {"metadata": {"name": "later"}})))
+
+
+def test_images_come_from_where_the_namespace_says(place: Place) -> None:
+    def annotate(value: str | None) -> None:
+        place.admin.merge("Namespace", place.team, {"metadata": {"annotations": {IMAGES_ANNOTATION: value}}})
+
+    honest = place.manifest("job-cpu", {"container": {"image": "registry.example/team/a"}})
+    foreign = place.manifest("job-cpu", {"container": {"image": "registry.example.evil/team/a"}})
+    annotate("gke.gcr.io/,registry.example/")
+    try:
+        until("the policy to know", lambda: "ALLOWED_IMAGES" in _refused(place.member, foreign) or None)
+        place.run(place.admitted(honest))
+    finally:
+        annotate(None)
+    until("the policy to forget", lambda: _refused(place.member, foreign) == "" or None)
 
 
 # host_access
