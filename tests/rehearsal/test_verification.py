@@ -88,7 +88,7 @@ def test_each_team_gets_the_hosts_and_chips_of_a_slice(
                 got = f"hosts: {hosts} (simulated), chips: {chips} (simulated)"
                 assert f"{team.name} on {group.name}: {got}" in printed
     nothing = "not verified, because no program runs on simulated nodes"
-    assert printed.endswith(f"{nothing}: sums and products, bandwidth, own bucket, other buckets")
+    assert printed.endswith(f"{nothing}: sums and products, bandwidth, own bucket, other buckets, other Services")
 
 
 def test_what_does_not_work_is_a_problem(deployed: FakeCloud, synthesis: Synthesis, tmp_path: Path) -> None:
