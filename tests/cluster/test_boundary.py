@@ -15,7 +15,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.json import JSONSnapshotExtension
 
-from admission.boundary import refusals_of
+from admission.boundary import Boundary, refusals_of
 from admission.workload import KINDS, Field, templates_of
 from environment import Environment
 from tests.admission_cases import CASES, changed, manifest_of, rule_cases
@@ -192,7 +192,9 @@ def test_more_pods_of_an_own_job_are_counted(place: Place) -> None:
 def test_volumes_end_at_the_quota(place: Place) -> None:
     claim = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "60Ti"}}}}
     policies = [{"templates": [{"metadata": {"name": "data"}, **claim}]}]
-    place.admitted(place.manifest("jobset-driver-and-slice", {"spec": {"volumeClaimPolicies": policies}}))
+    mounted = {"volumeMounts": [{"name": "data", "mountPath": "/data"}]}
+    change = {"spec": {"volumeClaimPolicies": policies}, "container": mounted}
+    place.admitted(place.manifest("jobset-driver-and-slice", change))
 
     def refused() -> str | None:
         said = [event["message"] for event in place.admin.list("Event", place.team)]
@@ -226,7 +228,8 @@ def test_images_come_from_where_the_namespace_says(place: Place) -> None:
         place.admin.merge("Namespace", place.team, {"metadata": {"annotations": {IMAGES_ANNOTATION: value}}})
 
     honest = place.manifest("job-cpu", {"container": {"image": "registry.example/team/a"}})
-    foreign = place.manifest("job-cpu", {"container": {"image": "registry.example.evil/team/a"}})
+    image = {"image": "registry.example.evil/team/a"}
+    foreign = place.manifest("job-cpu", {"metadata": {"name": "foreign"}, "container": image})
     annotate("gke.gcr.io/,registry.example/")
     try:
         until("the policy to know", lambda: "ALLOWED_IMAGES" in _refused(place.member, foreign) or None)
@@ -277,7 +280,7 @@ def _refused(api: ApiServer, manifest: Object) -> str:
 @pytest.mark.parametrize("case", [case for case in rule_cases() if case.place.startswith("boundary")], ids=str)
 def test_the_api_server_refuses_what_check_refuses(case: Any, place: Place) -> None:
     manifest = place.here(case.manifest())
-    assert [*refusals_of(manifest, host_access=False)]
+    assert [*refusals_of(manifest, Boundary())]
     reasons = [rule.why for rule in RULES if rule.code == case.code]
     said = _refused(place.member, manifest)
     assert said, "by the policy, or before by somebody else"
@@ -299,7 +302,7 @@ def test_the_policies_refuse_a_workload_where_check_does(name: str, place: Place
     manifest = place.here(MANIFESTS[name])
     said = _refused(place.member, manifest)
     if "ValidatingAdmissionPolicy" in said or not said:
-        assert bool(said) == bool([*refusals_of(manifest, host_access=False)]), said
+        assert bool(said) == bool([*refusals_of(manifest, Boundary())]), said
 
 
 def _pods() -> dict[str, Object]:
@@ -319,7 +322,7 @@ def test_the_policies_refuse_a_pod_where_check_does_and_take_none_that_baseline_
     for name, template in _pods().items():
         pod = _pod(template, team)
         said = _refused(place.admin, pod)
-        ours = [*refusals_of(pod, host_access=team == "older")]
+        ours = [*refusals_of(pod, Boundary(host_access=team == "older"))]
         if "violates PodSecurity" in said and not ours:
             differ.append(f"{name}: baseline alone refuses it: {said}")
         if ("ValidatingAdmissionPolicy" in said or not said) and bool(said) != bool(ours):
