@@ -20,7 +20,7 @@ from rehearsal.google.project import create_project
 from rehearsal.serve import answers
 from tpuenv.google.clients import Clients, connect
 from tpuenv.recovery.lost_states import repair_state
-from tpuenv.state import versions as states
+from tpuenv.state import versions
 from tpuenv.terminal.dialog import Dialog
 from tpuenv.terraform.stacks import Stack
 
@@ -58,9 +58,9 @@ class Ground:
         return self.write(f"{stack}/default.tflock", json.dumps(fields).encode())
 
     @property
-    def live(self) -> states.State:
+    def live(self) -> versions.State:
         (blob,) = self.cloud.blobs(STATES, name="tpu/queues/default.tfstate")
-        return states.parse(blob.content)
+        return versions.parse(blob.content)
 
     @property
     def kept(self) -> int:
