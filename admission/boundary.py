@@ -13,8 +13,19 @@ from typing import Any
 from admission.rule import Finding, Rule, RuleBook
 from admission.workload import KINDS, Field, Workload, containers_of, templates_of
 from vocabulary.keys import ADMITTED_POD_LABEL, HOST_ACCESS_LABEL, IMAGES_ANNOTATION, TPU
-from vocabulary.printable import brief
-from vocabulary.team_rules import NOT_ADMITTED, PUBLIC_LOAD_BALANCER, RULES, Of, TeamRule, steps_of
+from vocabulary.printable import brief, quoted
+from vocabulary.team_rules import (
+    FINALIZER,
+    MOST_RAY_HOSTS,
+    MOST_RAY_REPLICAS,
+    NOT_ADMITTED,
+    PUBLIC_LOAD_BALANCER,
+    RAY_SIZE,
+    RULES,
+    Of,
+    TeamRule,
+    steps_of,
+)
 
 BOOK = RuleBook(source="This environment, vocabulary/team_rules.py")
 
@@ -43,16 +54,22 @@ def boundary_of(namespace: Mapping[str, Any]) -> Boundary:
 
 def refusals_of(manifest: Mapping[str, Any], boundary: Boundary) -> Iterator[str]:
     """Why a Pod, Service, Secret or workload is refused, in lines."""
+    for where, what, fix in findings_of(manifest, boundary):
+        yield f"{where}: {what}: {fix}"
+
+
+def findings_of(manifest: Mapping[str, Any], boundary: Boundary) -> Iterator[Finding]:
+    """What is refused of a Pod, Service, Secret or workload."""
     whole = Field(manifest)
     for row in RULES:
-        for where, what, fix in _findings(row, whole, boundary):
-            yield f"{where}: {what}: {fix}"
+        yield from _findings(row, whole, boundary)
+    yield from _uncounted(whole)
     kind = whole.get("kind").text()
     if kind == "Pod" and _has_chips(whole) and ADMITTED_POD_LABEL not in whole.get("metadata", "labels").mapping():
-        yield NOT_ADMITTED
+        yield "spec", *NOT_ADMITTED
     balances = kind == "Service" and whole.get("spec", "type").text() == "LoadBalancer"
     if balances and whole.get("metadata", "annotations").mapping().get(_INTERNAL) != "Internal":
-        yield PUBLIC_LOAD_BALANCER
+        yield "spec.type", *PUBLIC_LOAD_BALANCER
 
 
 def _findings(row: TeamRule, whole: Field, boundary: Boundary) -> Iterator[Finding]:
@@ -62,7 +79,19 @@ def _findings(row: TeamRule, whole: Field, boundary: Boundary) -> Iterator[Findi
         for path in row.paths:
             for field in _reached(part, steps_of(path)):
                 if words := _wrong(row, field, boundary):
-                    yield field.path, f"{words}: {row.why}", row.fix
+                    yield field.path, f"{words}: {row.why}", row.advice
+
+
+def _uncounted(whole: Field) -> Iterator[Finding]:
+    """What runs on, or beside, what Kueue has counted."""
+    if whole.get("kind").text() in KINDS and whole.get("metadata", "finalizers").items():
+        yield "metadata.finalizers", *FINALIZER
+    for ray in _parts(Of.RAY, whole):
+        for group in ray.get("workerGroupSpecs").items():
+            replicas, most = group.get("replicas").number(0), group.get("maxReplicas").number(MOST_RAY_REPLICAS)
+            right = group.get("minReplicas").number(0) <= replicas <= min(most, MOST_RAY_REPLICAS)
+            if not right or not 1 <= group.get("numOfHosts").number(1) <= MOST_RAY_HOSTS:
+                yield f"{group.path}.replicas", *RAY_SIZE
 
 
 def _parts(of: Of, whole: Field) -> Iterator[Field]:
@@ -108,7 +137,7 @@ def _wrong(row: TeamRule, field: Field, boundary: Boundary) -> str:
     value = field.value
     if row.prefixes:
         taken = not value or not boundary.images or str(value).startswith(boundary.images)
-        return "" if taken else f"is {brief(value)}"
+        return "" if taken else f"is {quoted(str(value))}"
     known = row.allowed or row.refused
     if row.at_most:
         return f"is {field.number(0)}, over {row.at_most}" if field.number(0) > row.at_most else ""
@@ -128,6 +157,11 @@ def _rule(row: TeamRule, boundary: Boundary) -> Rule:
 
     kinds = ("RayCluster", "RayJob") if row.of is Of.RAY else KINDS
     return Rule(code=row.code, source=f"{BOOK.source}, {row.paths[0]}", kinds=kinds, check=check)
+
+
+@BOOK.rule("uncounted", "stacks/policies.py", KINDS)
+def _whole_workload(workload: Workload) -> Iterator[Finding]:
+    return _uncounted(workload.manifest)
 
 
 _ROWS = {_rule(row, Boundary()): row for row in RULES if row.of not in (Of.SERVICE, Of.SECRET)}

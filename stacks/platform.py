@@ -134,7 +134,12 @@ class Platform(ClusterUser):
             "kueue",
             namespace=KUEUE_NAMESPACE,
             values={
-                "controllerManager": {**on_system_nodes(self.environment), "manager": manager},
+                "controllerManager": {
+                    **on_system_nodes(self.environment),
+                    "manager": manager,
+                    # It gives away the chips of a part that has succeeded, which starts again with the whole JobSet.
+                    "featureGates": [{"name": "ReclaimablePods", "enabled": False}],
+                },
                 "managerConfig": {
                     "controllerManagerConfigYaml": json.dumps(_kueue_configuration(self.environment), indent=2)
                 },

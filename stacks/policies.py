@@ -17,8 +17,15 @@ from constructs import Construct
 from stacks.owned import owned_policy
 from vocabulary.keys import ADMITTED_POD_LABEL, HOST_ACCESS_LABEL, TEAM_LABEL, TPU
 from vocabulary.team_rules import (
+    FINALIZER,
+    MOST_RAY_HOSTS,
+    MOST_RAY_REPLICAS,
     NOT_ADMITTED,
+    ORPHANS,
     PUBLIC_LOAD_BALANCER,
+    RAY_CHANGED,
+    RAY_SIZE,
+    STOPPED,
     Of,
     TeamRule,
     Value,
@@ -31,6 +38,8 @@ _TEAMS = {"namespaceSelector": {"matchExpressions": [{"key": TEAM_LABEL, "operat
 # Controllers write into the jobs of every namespace, and a member of one team only into its own: that right tells them
 # apart, whatever GKE calls its own controllers.
 _NOT_A_CONTROLLER = "!authorizer.group('batch').resource('jobs').namespace('kube-system').check('patch').allowed()"
+
+_WORKLOADS = (("batch", ["jobs"]), ("jobset.x-k8s.io", ["jobsets"]), ("ray.io", ["rayclusters", "rayjobs"]))
 
 _HOST_ACCESS = f"'{HOST_ACCESS_LABEL}' in namespaceObject.metadata.?labels.orValue({{}})"
 
@@ -49,7 +58,7 @@ def policies() -> dict[str, dict[str, Any]]:
     """The spec of each policy, by its name."""
     return {
         "jobs-of-members": _policy(
-            [("batch", ["jobs"]), ("jobset.x-k8s.io", ["jobsets"]), ("ray.io", ["rayclusters", "rayjobs"])],
+            _WORKLOADS,
             [
                 {"name": "versions", "expression": "oldObject == null ? [object] : [object, oldObject]"},
                 *_variables("object", ""),
@@ -58,7 +67,20 @@ def policies() -> dict[str, dict[str, Any]]:
                 *map(_kept, rules_of(Of.TEMPLATE)),
                 *(_validation(row, "variables.versions", "o") for row in rules_of(Of.WORKLOAD)),
                 *(_validation(row, "variables.rays", "r") for row in rules_of(Of.RAY)),
+                *_whole_workloads(),
             ],
+            only_members=True,
+        ),
+        "deletions-of-members": _policy(
+            _WORKLOADS,
+            [
+                {
+                    "expression": "request.options.?propagationPolicy.orValue('') != 'Orphan'"
+                    " && !request.options.?orphanDependents.orValue(false)",
+                    "message": ": ".join(ORPHANS),
+                }
+            ],
+            operations=["DELETE"],
             only_members=True,
         ),
         "pods-of-teams": _policy(
@@ -67,7 +89,7 @@ def policies() -> dict[str, dict[str, Any]]:
                 *(_validation(row, "[object]", "p") for row in rules_of(Of.POD)),
                 {
                     "expression": f"!{_asks_for_chips('object')} || {_has_label('object')}",
-                    "message": NOT_ADMITTED,
+                    "message": ": ".join(NOT_ADMITTED),
                 },
             ],
             operations=["CREATE"],
@@ -79,7 +101,7 @@ def policies() -> dict[str, dict[str, Any]]:
                 {
                     "expression": "object.spec.?type.orValue('') != 'LoadBalancer' || object.metadata.?annotations"
                     "[?'networking.gke.io/load-balancer-type'].orValue('') == 'Internal'",
-                    "message": PUBLIC_LOAD_BALANCER,
+                    "message": ": ".join(PUBLIC_LOAD_BALANCER),
                 },
             ],
         ),
@@ -129,6 +151,35 @@ def _variables(whole: str, prefix: str) -> Iterator[dict[str, str]]:
         yield {"name": prefix + name, "expression": f"{whole} == null ? [] : ({expression})"}
 
 
+def _whole_workloads() -> Iterator[dict[str, str]]:
+    """Kueue counts a workload as it was admitted, and forgets it when it is finished or deleted."""
+    finalizers = "metadata.?finalizers.orValue([])"
+    rules = {
+        f"object.{finalizers}.all(f, oldObject != null && f in oldObject.{finalizers})": (
+            "metadata.finalizers",
+            *FINALIZER,
+        ),
+        "oldObject == null || object.spec.?suspend.orValue(false) == oldObject.spec.?suspend.orValue(false)": (
+            "spec.suspend",
+            *STOPPED,
+        ),
+        "oldObject == null || !(object.kind in ['RayCluster', 'RayJob']) || object.spec == oldObject.spec": (
+            "spec",
+            *RAY_CHANGED,
+        ),
+        "variables.rays.all(r, r.?workerGroupSpecs.orValue([]).all(g,"
+        " g.?minReplicas.orValue(0) <= g.?replicas.orValue(0)"
+        f" && g.?replicas.orValue(0) <= g.?maxReplicas.orValue({MOST_RAY_REPLICAS})"
+        f" && g.?replicas.orValue(0) <= {MOST_RAY_REPLICAS}"
+        f" && g.?numOfHosts.orValue(1) >= 1 && g.?numOfHosts.orValue(1) <= {MOST_RAY_HOSTS}))": (
+            "workerGroupSpecs.replicas",
+            *RAY_SIZE,
+        ),
+    }
+    for expression, words in rules.items():
+        yield {"expression": expression, "message": ": ".join(words)}
+
+
 def _validation(row: TeamRule, holders: str, each: str) -> dict[str, str]:
     holds = " && ".join(_holds(row, path, each) for path in row.paths)
     if row.without_chips:
@@ -150,7 +201,7 @@ def _kept(row: TeamRule) -> dict[str, str]:
 
 def _message(row: TeamRule) -> str:
     places = dict.fromkeys(re.sub(r"[{}]", " ", ".".join(steps_of(path)[-2:])).strip() for path in row.paths)
-    return f"{', '.join(places)}: {row.why}: {row.fix}"
+    return f"{', '.join(places)}: {row.why}: {row.advice}"
 
 
 def _holds(row: TeamRule, path: str, holder: str) -> str:

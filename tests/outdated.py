@@ -119,6 +119,7 @@ def _normal(name: str) -> str:
 def main() -> int:
     """Prints a table of what is newer, then a line for each that could not be asked."""
     sources = list(pinned())
+    print(f"Asking for the newest versions of {len(sources)} ...", file=sys.stderr)
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda source: _asked(source[2]), sources))
     newer = [
@@ -132,7 +133,8 @@ def main() -> int:
     silent = [(what, reason) for (what, _, _), (_, reason) in zip(sources, answers, strict=True) if reason]
     for what, reason in silent:
         print(f"{what}: not asked: {reason}", file=sys.stderr)
-    print(f"{len(newer)} of {len(sources) - len(silent)} have a newer version")
+    unknown = f"; {len(silent)} could not be asked" if silent else ""
+    print(f"{len(newer)} of {len(sources) - len(silent)} have a newer version{unknown}")
     return 0
 
 

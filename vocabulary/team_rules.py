@@ -51,6 +51,11 @@ class TeamRule:
     without_chips: bool = False
     host_access: bool = False
 
+    @property
+    def advice(self) -> str:
+        """`fix`, and what else there is."""
+        return f"{self.fix}; or give the team host_access, for its pods with TPUs" if self.host_access else self.fix
+
 
 _NO_HOST = "pods of teams have no access to their host"
 _REMOVE = "remove it; TPUs on GKE need none of it"
@@ -71,6 +76,19 @@ _SYSCTLS = (
     *("net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_keepalive_time"),
     *("net.ipv4.tcp_rmem", "net.ipv4.tcp_syncookies", "net.ipv4.tcp_wmem"),
 )
+
+
+# Disks and shares that are named by whoever writes the pod; of these, claims are the environment's to give.
+_FOREIGN_VOLUMES = (
+    *("gcePersistentDisk", "awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "fc", "flexVolume"),
+    *("flocker", "gitRepo", "glusterfs", "iscsi", "photonPersistentDisk", "portworxVolume", "quobyte", "rbd"),
+    *("scaleIO", "storageos", "vsphereVolume"),
+)
+_DRIVERS = ("gcsfuse.csi.storage.gke.io", "parallelstore.csi.storage.gke.io", "secrets-store-gke.csi.k8s.io")
+_APART = "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[*]"
+_EXCLUSIVE = "annotations{alpha.jobset.sigs.k8s.io/exclusive-topology}"
+_CONTROLLERS = ("kubernetes.io/job-controller", "jobset.sigs.k8s.io/jobset-controller", "ray.io/kuberay-operator")
+_GOES_ON = "its pods would go on after it is deleted, and nothing counts them"
 
 
 def _of_pod_and_containers(path: str) -> tuple[str, ...]:
@@ -260,8 +278,73 @@ RULES: tuple[TeamRule, ...] = (
         of=Of.POD,
         paths=("spec.containers[*].image", "spec.volumes[*].image.reference"),
         prefixes=IMAGES_ANNOTATION,
-        why="ALLOWED_IMAGES names no such registry",
-        fix="push the image to the registry of this environment (`tpuenv images`), and write the host before its name",
+        why="ALLOWED_IMAGES has no beginning of it",
+        fix="write it with its host, use an image of this environment's registry, or have its beginning added to the"
+        " setting",
+    ),
+    TeamRule(
+        # A pod that ends slowly keeps its host, and Kueue has given that to the next job.
+        code="slow-end",
+        of=Of.POD,
+        paths=("spec.terminationGracePeriodSeconds",),
+        at_most=900,
+        why="it would keep its host after its job has ended",
+        fix="set 900 or less",
+    ),
+    TeamRule(
+        code="volume",
+        of=Of.POD,
+        paths=tuple(f"spec.volumes[*].{kind}" for kind in _FOREIGN_VOLUMES),
+        why="whose disk that is, nothing asks",
+        fix="use an emptyDir, a claim, or the team's bucket",
+    ),
+    TeamRule(
+        # https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-ephemeral
+        code="volume",
+        of=Of.POD,
+        paths=("spec.volumes[*].csi.driver",),
+        allowed=("", *_DRIVERS),
+        why="whose disk that is, nothing asks",
+        fix=f"use {' or '.join(_DRIVERS)}, or a claim",
+    ),
+    TeamRule(
+        # It holds in both directions: no pod of theirs starts beside this one.
+        code="foreign-affinity",
+        of=Of.TEMPLATE,
+        paths=(f"{_APART}.namespaces[*]", f"{_APART}.namespaceSelector"),
+        why="it would keep pods of other teams away",
+        fix="remove it; the pods of the own namespace are meant without",
+    ),
+    TeamRule(
+        code="finalizer",
+        of=Of.TEMPLATE,
+        paths=("metadata.finalizers[*]",),
+        why=_GOES_ON,
+        fix="remove it",
+    ),
+    TeamRule(
+        code="foreign-controller",
+        of=Of.WORKLOAD,
+        paths=("spec.managedBy",),
+        allowed=("", *_CONTROLLERS),
+        why="Kueue could not stop it",
+        fix="remove it",
+    ),
+    TeamRule(
+        # JobSet keeps the jobs of all namespaces out of what such a job has: a zone, with another key.
+        code="wide-exclusion",
+        of=Of.WORKLOAD,
+        paths=(f"metadata.{_EXCLUSIVE}", f"spec.replicatedJobs[*].template.metadata.{_EXCLUSIVE}"),
+        allowed=("cloud.google.com/gke-nodepool",),
+        why="it would keep pods of other teams away",
+        fix="use cloud.google.com/gke-nodepool: a slice",
+    ),
+    TeamRule(
+        code="ray-network",
+        of=Of.RAY,
+        paths=("networkPolicy",),
+        why="it adds to what the NetworkPolicies of the team let through",
+        fix="remove it",
     ),
     TeamRule(
         code="forged-admission",
@@ -329,12 +412,25 @@ RULES: tuple[TeamRule, ...] = (
 )
 
 # What two rules say that look at more than one field.
+# Rules that are no rows: what is wrong, and what to do.
 PUBLIC_LOAD_BALANCER = (
-    "a load balancer is open to the internet: add the annotation networking.gke.io/load-balancer-type: Internal"
+    "a load balancer is open to the internet",
+    "add the annotation networking.gke.io/load-balancer-type: Internal",
+)
+FINALIZER = (_GOES_ON, "remove it")
+ORPHANS = (_GOES_ON, "delete it without --cascade=orphan")
+STOPPED = ("only Kueue stops and starts it", "leave spec.suspend as it is; `tpuenv cancel` ends a job")
+RAY_CHANGED = ("Kueue has admitted it as it was", "create another one, with another name")
+# Of both, more overflow what Kueue computes with.
+MOST_RAY_REPLICAS, MOST_RAY_HOSTS = 100_000, 4096
+RAY_SIZE = (
+    "KubeRay would make other pods than Kueue counts",
+    f"set minReplicas <= replicas <= maxReplicas and replicas <= {MOST_RAY_REPLICAS}, and numOfHosts from 1 to"
+    f" {MOST_RAY_HOSTS}",
 )
 NOT_ADMITTED = (
-    f"pods that ask for {TPU} must come from a job that Kueue admitted: submit a Job, JobSet, RayJob or RayCluster"
-    " instead"
+    f"pods that ask for {TPU} must come from a job that Kueue admitted",
+    "submit a Job, JobSet, RayJob or RayCluster instead",
 )
 
 

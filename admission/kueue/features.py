@@ -1,4 +1,4 @@
-"""What a manifest asks of Kueue besides quota: an existing Workload, a gate, another controller, fewer pods."""
+"""What a manifest asks of Kueue besides quota: an existing Workload, a gate, fewer pods."""
 
 from __future__ import annotations
 
@@ -9,13 +9,6 @@ from admission.kueue.webhooks import is_elastic, whole_number
 from admission.result import Reason, never, waits
 from admission.workload import Workload
 from vocabulary.keys import GATED_BY_ANNOTATION, MIN_PARALLELISM_ANNOTATION, POOL_GROUP_LABEL, PREBUILT
-
-_MANAGERS = {
-    "Job": "kubernetes.io/job-controller",
-    "JobSet": "jobset.sigs.k8s.io/jobset-controller",
-    "RayJob": "ray.io/kuberay-operator",
-    "RayCluster": "ray.io/kuberay-operator",
-}
 
 
 def way_reasons(cluster: Cluster, workload: Workload) -> Iterator[Reason]:
@@ -35,14 +28,6 @@ def way_reasons(cluster: Cluster, workload: Workload) -> Iterator[Reason]:
             "admission-gate",
             GATED_BY_ANNOTATION,
             f"Kueue does not admit it until somebody removes the gates {gates}",
-        )
-    manager = workload.spec.get("managedBy")
-    if manager.value is not None and manager.text() != _MANAGERS[workload.kind]:
-        yield never(
-            "other-manager",
-            manager.path,
-            f"leaves it to '{manager.text()}', which is not here, so no pod is created",
-            "remove it",
         )
 
 

@@ -116,15 +116,20 @@ def fleet_warnings(settings: Settings, fleet: Fleet) -> Iterator[Problem]:
 
 def _shared_hosts(fleet: Fleet) -> Iterator[Problem]:
     """A privileged pod is root on its host, and may leave something there for the pods of another team."""
-    for group in fleet.groups:
-        users = [team for team in fleet.teams if group.name in team.pools]
-        rooted = [team.name for team in users if team.host_access]
-        others = [team.name for team in users if not team.host_access]
-        if rooted and others:
+    for team in fleet.teams:
+        shared = [
+            (group.name, other.name)
+            for group in fleet.groups
+            for other in fleet.teams
+            if other is not team
+            and {team.name, other.name} <= {user.name for user in fleet.teams if group.name in user.pools}
+        ]
+        if team.host_access and shared:
+            groups, others = (list(dict.fromkeys(names)) for names in zip(*shared, strict=True))
             yield Problem(
-                keys=(fleet.key("teams", rooted[0], "host_access"), fleet.key("tpu_pools", group.name)),
-                message=f"pods of {listed(rooted)} may be root on hosts that {listed(others)} uses after them; give "
-                "them pool groups of their own by `pools`, or remove host_access",
+                keys=(fleet.key("teams", team.name, "host_access"),),
+                message=f"pods of {team.name} may be root on hosts of {listed(groups)}, which {listed(others)} may use "
+                "after them; give teams pool groups of their own by `pools`, or set host_access: false",
             )
 
 

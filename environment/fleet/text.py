@@ -18,15 +18,23 @@ _Pair = tuple[str, str | list[str]]  # a key, and its value or the values of its
 
 
 def fleet_text(
-    groups: Sequence[PoolGroup], teams: Sequence[Team], tpu_vms: Sequence[TpuVm] = (), *, fair_sharing: bool, zone: str
+    groups: Sequence[PoolGroup],
+    teams: Sequence[Team],
+    tpu_vms: Sequence[TpuVm] = (),
+    *,
+    fair_sharing: bool,
+    zone: str,
+    host_access: bool,
 ) -> str:
-    """What differs from the defaults, and the shares; `zone` is that of groups and TPU VMs that name none."""
+    """What differs from the defaults, and the shares; `zone` is that of groups and TPU VMs that name none, and
+    `host_access` what teams have that say nothing.
+    """
     lines = ["tpu_pools:"]
     for group in groups:
         lines += _entry(group.name, list(_of_group(group, zone)))
     lines.append("teams:")
     for team in teams:
-        lines += _entry(team.name, list(_of_team(team, groups)))
+        lines += _entry(team.name, list(_of_team(team, groups, host_access=host_access)))
     if tpu_vms:
         lines.append("tpu_vms:")
     for vm in tpu_vms:
@@ -65,7 +73,7 @@ def _of_tpu_vm(vm: TpuVm, zone: str) -> Iterator[_Pair]:
         yield "runtime", vm.runtime
 
 
-def _of_team(team: Team, groups: Sequence[PoolGroup]) -> Iterator[_Pair]:
+def _of_team(team: Team, groups: Sequence[PoolGroup], *, host_access: bool) -> Iterator[_Pair]:
     yield "share", _share(team.share)
     if team.priority is not None:
         yield "priority", team.priority
@@ -74,8 +82,8 @@ def _of_team(team: Team, groups: Sequence[PoolGroup]) -> Iterator[_Pair]:
     for key, limit in (("borrowing", team.borrowing_limit), ("lending", team.lending_limit)):
         if limit is not None:
             yield key, str(limit)
-    if team.host_access:
-        yield "host_access", "true"
+    if team.host_access != host_access:
+        yield "host_access", str(team.host_access).lower()
     if team.members:
         yield "members", [_scalar(str(member)) for member in team.members]
 

@@ -27,14 +27,15 @@ _POD_SECURITY_VERSION = "v1.34"
 # with limits under it (0.19.2, pkg/workload/resources.go).
 DEFAULT_REQUESTS = {"cpu": "100m", "memory": "256Mi", "ephemeral-storage": "512Mi"}
 
-# Far more than jobs need, and far less than what would fill the API server's database or the range of Services.
+# More than jobs need, and less than what would fill the range of Services or, with objects of a usual size, the API
+# server's database. A job is kept twice there, for Kueue copies it.
 _OBJECTS = {
     "count/configmaps": 300,
     "count/secrets": 200,
-    "count/jobs.batch": 3000,
-    "count/jobsets.jobset.x-k8s.io": 500,
+    "count/jobs.batch": 1000,
+    "count/jobsets.jobset.x-k8s.io": 200,
     "count/rayclusters.ray.io": 100,
-    "count/rayjobs.ray.io": 300,
+    "count/rayjobs.ray.io": 100,
     "count/ingresses.networking.k8s.io": 0,
     "persistentvolumeclaims": 20,
     "services": 200,

@@ -265,13 +265,19 @@ def pinned_image(text: str) -> str:
 
 def image_prefixes(text: str) -> tuple[str, ...]:
     """What image references begin with, ended so that `host/team/` does not let in `host/team-of-others/`."""
-    prefixes = tuple(filter(None, re.split("[, ]+", text)))
+    prefixes = tuple(filter(None, (part.strip() for part in text.split(","))))
+    if text and not prefixes:
+        raise ValueError(
+            "names no beginning of an image; write one such as gcr.io/my-project/, or nothing for any image"
+        )
+    part = "[a-z0-9]+(?:[._-]+[a-z0-9]+)*"
     for prefix in prefixes:
-        _matching(
+        _mirror(
             prefix,
-            r"[a-z0-9-]+(\.[a-z0-9-]+)+(:[1-9][0-9]{0,4})?/([a-z0-9._/-]+[/:@])?",
-            f"has {quoted(prefix)}, which is no beginning of an image; write hosts and paths that end in a slash (all "
-            "below), a colon or an @ (one image), such as gcr.io/my-project/ or docker.io/library/python:",
+            rf"[a-z0-9-]+(\.[a-z0-9-]+)+(:[1-9][0-9]{{0,4}})?/({part}/)*({part}[:@])?",
+            f"has {quoted(prefix)}, which is no beginning of an image; write host and path without https://, in lower "
+            "case, with a slash (all below), a colon or an @ (one image) at the end, such as gcr.io/my-project/ or "
+            "docker.io/library/python:",
         )
     return prefixes
 

@@ -59,11 +59,11 @@ class ApiServer:
     def merge(self, kind: str, name: str, change: Object, namespace: str = "") -> None:
         self._ask("PATCH", f"{_path(_resource(kind), namespace)}/{quote(name)}", change)
 
-    def delete(self, manifest: Object) -> None:
+    def delete(self, manifest: Object, *, propagation: str = "Background") -> None:
         """Also what it owns, in the background. What is not there is deleted."""
         resource, metadata = _of(manifest), manifest["metadata"]
         path = _path(resource, metadata.get("namespace", "") if resource.namespaced else "")
-        self._ask("DELETE", f"{path}/{quote(metadata['name'])}", {"propagationPolicy": "Background"})
+        self._ask("DELETE", f"{path}/{quote(metadata['name'])}", {"propagationPolicy": propagation})
 
     def may(self, verb: str, resource: str, *, user: str, groups: Sequence[str] = (), namespace: str = "") -> bool:
         """What the API server's authorizer says of a user; `resource` is plural, with its group: `jobs.batch/status`.

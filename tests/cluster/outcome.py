@@ -42,7 +42,7 @@ STRICTER_THAN_KUEUE: Mapping[str, str] = {
 
 
 # Policies of the environment refuse members, and not the administrator who submits here.
-POLICIES = {rule.code for rule in RULES}
+POLICIES = {"uncounted", *(rule.code for rule in RULES)}
 
 
 @dataclass(frozen=True, kw_only=True)

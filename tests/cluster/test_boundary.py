@@ -26,7 +26,7 @@ from tests.cluster.invariants import running_pods, what_is_broken
 from tests.cluster.outcome import ADMITTED, PENDING, outcome_of, workload_of
 from tests.yaml_files import documents
 from vocabulary.keys import ADMITTED_POD_LABEL, IMAGES_ANNOTATION
-from vocabulary.team_rules import RULES
+from vocabulary.team_rules import FINALIZER, RAY_SIZE, RULES
 
 pytestmark = pytest.mark.cluster
 
@@ -159,6 +159,47 @@ def _change_of_a_child(place: Place, manifest: Object, child: Object) -> None:
     place.member.merge(child["kind"], old["metadata"]["name"], {"metadata": owners, "spec": new["spec"]}, place.team)
 
 
+# What Kueue admitted, changed afterwards: it looks at neither of these.
+CHANGES = {
+    "stops what Kueue would": ("jobset-chips-only", {"spec": {"suspend": True}}),
+    "stops a job of its own": ("job-one-slice", {"spec": {"suspend": True}}),
+    "has a controller that Kueue cannot stop": (
+        "raycluster-two-slices",
+        {"spec": {"managedBy": "kueue.x-k8s.io/multikueue"}},
+    ),
+    "keeps its pods after it is deleted": ("job-one-slice", {"metadata": {"finalizers": ["example.com/hold"]}}),
+    "leaves its pods to nobody": ("job-one-slice", {"metadata": {"finalizers": ["orphan"]}}),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_an_admitted_workload_stays_what_it_is(what: str, place: Place) -> None:
+    name, change = CHANGES[what]
+    job = place.admitted(place.manifest(name))
+    with pytest.raises(Refused, match="only Kueue|Kueue has admitted it|its pods would go on|Kueue could not stop"):
+        place.member.merge(job["kind"], job["metadata"]["name"], change, place.team)
+    place.member.merge(job["kind"], job["metadata"]["name"], {"metadata": {"labels": {"honest": "yes"}}}, place.team)
+
+
+def test_an_admitted_ray_cluster_goes_to_no_other_hosts(place: Place) -> None:
+    job = place.admitted(place.manifest("raycluster-two-slices"))
+    live = place.admin.get("RayCluster", job["metadata"]["name"], place.team) or {}
+    spec = changed({"kind": "RayCluster", **copy.deepcopy(live)}, {})["spec"]
+    spec.pop("suspend", None)  # which Kueue may just be changing
+    spec["workerGroupSpecs"][0]["template"]["spec"].setdefault("nodeSelector", {})["tpuenv/pool-group"] = "lab"
+    with pytest.raises(Refused, match="create another one, with another name"):
+        place.member.merge("RayCluster", job["metadata"]["name"], {"spec": spec}, place.team)
+
+
+@pytest.mark.parametrize("name", ["job-one-slice", "jobset-chips-only", "raycluster-two-slices", "rayjob-one-slice"])
+def test_nobody_leaves_pods_behind(name: str, place: Place) -> None:
+    job = place.admitted(place.manifest(name))
+    with pytest.raises(Refused, match="delete it without --cascade=orphan"):
+        place.member.delete(job, propagation="Orphan")
+    place.member.delete(job)
+    until("it to be gone", lambda: None if place.admin.list(job["kind"], place.team) else True)
+
+
 @pytest.mark.parametrize("name", HONEST)
 def test_the_honest_twin_starts(name: str, place: Place) -> None:
     manifest = place.manifest(name)
@@ -281,7 +322,7 @@ def _refused(api: ApiServer, manifest: Object) -> str:
 def test_the_api_server_refuses_what_check_refuses(case: Any, place: Place) -> None:
     manifest = place.here(case.manifest())
     assert [*refusals_of(manifest, Boundary())]
-    reasons = [rule.why for rule in RULES if rule.code == case.code]
+    reasons = [rule.why for rule in RULES if rule.code == case.code] or [FINALIZER[0], RAY_SIZE[0]]
     said = _refused(place.member, manifest)
     assert said, "by the policy, or before by somebody else"
     assert "ValidatingAdmissionPolicy" not in said or any(why in said for why in reasons), said

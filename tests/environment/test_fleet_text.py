@@ -21,7 +21,13 @@ MEMBERS = {"MEMBERS": "alice@example.com group:tpu@example.com", "RBAC_SECURITY_
 
 
 def text_of(fleet: Environment) -> str:
-    return fleet_text(fleet.groups, fleet.teams, fair_sharing=fleet.fair_sharing, zone=fleet.settings.zone)
+    return fleet_text(
+        fleet.groups,
+        fleet.teams,
+        fair_sharing=fleet.fair_sharing,
+        zone=fleet.settings.zone,
+        host_access=fleet.settings.xpk_compatibility,
+    )
 
 
 @pytest.mark.parametrize("members", [{}, MEMBERS], ids=["", "members"])
@@ -43,6 +49,14 @@ def test_moving_on_to_a_fleet_file_changes_nothing(case: str, members: dict[str,
 def test_a_fleet_file_written_out_again_says_the_same(case: str) -> None:
     fleet = load(HERE / "cases" / f"{case}.env", {}, HERE / "cases" / f"{case}.fleet.yaml")
     assert with_settings_of(fleet, text_of(fleet)) == (fleet.groups, fleet.teams, fleet.fair_sharing)
+
+
+def test_a_team_that_xpk_compatibility_gives_no_access_has_none_in_the_text() -> None:
+    fleet = with_fleet(
+        "tpu_pools: {a: {type: v6e-16, slices: 1}}\nteams: {x: {host_access: false}, y: {}}\n", XPK_COMPATIBILITY="true"
+    )
+    text = text_of(fleet)
+    assert text.count("host_access: ") == text.count("host_access: false") == 1
 
 
 @settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))

@@ -113,7 +113,8 @@ def test_a_fleet_file_written_out_again_has_the_same_tpu_vms() -> None:
         return fleet.tpu_vms
 
     first = load(case.with_suffix(".env"), {}, case.with_suffix(".fleet.yaml"))
-    text = fleet_text(first.groups, first.teams, first.tpu_vms, fair_sharing=False, zone=first.settings.zone)
+    zone = first.settings.zone
+    text = fleet_text(first.groups, first.teams, first.tpu_vms, fair_sharing=False, zone=zone, host_access=False)
     assert len(first.tpu_vms) == 3
     assert vms(with_fleet(text)) == vms(first)
 

@@ -21,8 +21,11 @@ def test_a_team_has_it_if_it_says_so_or_where_xpk_needs_it() -> None:
 
 def test_hosts_that_it_shares_with_a_team_without_are_a_warning() -> None:
     (warning,) = with_fleet(POOLS + "teams: {x: {host_access: true}, y: {pools: [b]}}\n").warnings
-    assert "pods of x may be root on hosts that y uses after them; give them pool groups of their own" in warning
-    assert with_fleet(POOLS + "teams: {x: {host_access: true}, y: {host_access: true}}\n").warnings == ()
+    assert "pods of x may be root on hosts of b, which y may use after them; give teams pool groups" in warning
+    (first, second) = with_fleet(POOLS + "teams: {x: {host_access: true}, y: {host_access: true}}\n").warnings
+    assert "pods of x may be root on hosts of a, b, which y may use" in first
+    assert "pods of y may be root on hosts of a, b, which x may use" in second
+    assert with_fleet(POOLS + "teams: {x: {pools: [a], host_access: true}, y: {pools: [b]}}\n").warnings == ()
 
 
 def test_an_autopilot_cluster_cannot_give_it() -> None:

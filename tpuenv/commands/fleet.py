@@ -50,6 +50,7 @@ def fleet(*, write: bool) -> None:
         environment.tpu_vms,
         fair_sharing=environment.fair_sharing,
         zone=environment.settings.zone,
+        host_access=environment.settings.xpk_compatibility,
     )
     if write:
         _write_new(path, text)

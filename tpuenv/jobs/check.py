@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from admission import Explanation, NotAWorkload, Reason, Verdict, explain
+from admission.boundary import boundary_of, findings_of
 from admission.workload import KINDS
 from environment import Environment
 from environment.kubernetes.nodes import node_objects
@@ -22,6 +23,9 @@ UNQUEUED = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Lead
 
 # Kinds that create workloads of the kinds that are queued.
 _TEMPLATES = {"CronJob": "Job", "RayCronJob": "RayJob", "RayService": "RayCluster"}
+
+# Kinds beside the workloads of which the namespaces of teams do not take all.
+_BOUND = ("Secret", "Service")
 
 # Kinds that workloads refer to by name: in the same files they count as there.
 _REFERENCES = ("ServiceAccount", "Workload")
@@ -84,9 +88,25 @@ def _answer(environment: Environment, objects: list[dict[str, Any]], document: D
         raise NotAWorkload(f"kind {kind} is not queued itself; check a {_TEMPLATES[kind]} such as it creates")
     if kind in UNQUEUED and _requests_chips(manifest):
         return Answer(file=document.file, explanation=_chips_without_a_queue(manifest, kind))
+    if kind in _BOUND and (refused := _refused(environment, manifest, namespace)):
+        return Answer(file=document.file, explanation=refused)
     if meant := [known for known in KINDS if known.lower() == kind.lower()]:
         raise NotAWorkload(f"kind {kind} does not exist; did you mean {meant[0]}?")
     return Answer(file=document.file, ignored_kind=kind)
+
+
+def _refused(environment: Environment, manifest: dict[str, Any], given: str) -> Explanation | None:
+    """Why the namespace of its team takes no such object; None if it does."""
+    name = _namespace(environment, manifest, given)
+    team = next((team for team in environment.teams if team.name == name), None)
+    if team is None:
+        return None
+    found = findings_of(manifest, boundary_of(namespace(environment, team)))
+    reasons = tuple(
+        Reason(verdict=Verdict.REFUSED, code="boundary", where=where, what=what, fix=fix) for where, what, fix in found
+    )
+    workload = f"{manifest['kind']} {_name(manifest)}"
+    return Explanation(workload=workload, verdict=Verdict.REFUSED, reasons=reasons) if reasons else None
 
 
 def _namespace(environment: Environment, manifest: dict[str, Any], given: str) -> str:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from admission.boundary import boundary_of, refusals_of
 from environment import Environment, PoolGroup, Team
 from environment.fleet.quotas import most_slices, slices_of_teams
+from environment.kubernetes.team_objects import namespace
 from manifests.recipes import BadManifest, Recipe, all_recipes
 from manifests.render import Run, rendered
 from tpuenv.jobs.manifests import Document, documents, documents_in
@@ -128,6 +130,13 @@ def _documents(parts: Parts, round_: _Round, team: Team) -> Iterator[Document]:
         yield from documents_in(text, file=str(folder / file))
 
 
+def _refused_images(environment: Environment, team: Team, documents: Sequence[Document]) -> str:
+    """An image that the setting leaves out, which is no fault of the environment; "" for none."""
+    within = boundary_of(namespace(environment, team))
+    said = (row for item in documents for row in ([item.problem] if item.problem else refusals_of(item.value, within)))
+    return next((row for row in said if "ALLOWED_IMAGES" in row), "")
+
+
 def _submit(parts: Parts, cluster: str, round_: _Round, team: str, owned: int, created: list[dict[str, Any]]) -> str:
     """Submits a run; what became of its documents, without problems. Adds to `created` what it creates."""
     from rehearsal.jobs import submit
@@ -137,7 +146,10 @@ def _submit(parts: Parts, cluster: str, round_: _Round, team: str, owned: int, c
     what = f"{team}: {round_.title}"
     owned_chips = owned * round_.group.slice.chips if round_.group else 0
     (member,) = (known for known in parts.environment.teams if known.name == team)
-    for document in _documents(parts, round_, member):
+    documents = list(_documents(parts, round_, member))
+    if refused := _refused_images(parts.environment, member, documents):
+        return f"not submitted: {refused}"
+    for document in documents:
         if document.problem:
             parts.wrong(f"{what}: {document.problem}")
             continue
