@@ -110,8 +110,9 @@ def test_the_table_has_what_is_newer_and_a_line_for_what_was_not_asked(
     monkeypatch.setattr(outdated, "pinned", lambda: sources)
     assert outdated.main() == 0
     shown = capsys.readouterr()
-    assert shown.out == "image kueue  v0.19.2  v0.19.10\n1 of 2 have a newer version\n"
+    assert shown.out == "image kueue  v0.19.2  v0.19.10\n1 of 2 have a newer version; 3 could not be asked\n"
     assert shown.err.splitlines() == [
+        "Asking for the newest versions of 5 ...",
         "image closed: not asked: 127.0.0.1:9: ConnectionError",
         f"image missing: not asked: {host}: 404 Not Found",
         "image strange: not asked: the answer is none of this kind of server",

@@ -73,6 +73,9 @@ class Place:
         outcome = outcome_of(self.admin, job)
         return outcome is not None and outcome.kind == ADMITTED
 
+    def live(self, job: Object) -> Object:
+        return self.admin.get(job["kind"], job["metadata"]["name"], self.team) or {}
+
     def pods_of(self, job: Object) -> int:
         """As many as Kueue has admitted; KubeRay makes that of the submitter when the cluster answers."""
         admission = (workload_of(self.admin, job) or {})["status"]["admission"]
@@ -176,15 +179,15 @@ CHANGES = {
 def test_an_admitted_workload_stays_what_it_is(what: str, place: Place) -> None:
     name, change = CHANGES[what]
     job = place.admitted(place.manifest(name))
-    with pytest.raises(Refused, match="only Kueue|Kueue has admitted it|its pods would go on|Kueue could not stop"):
+    until("Kueue to start it", lambda: None if place.live(job)["spec"].get("suspend") else True)
+    with pytest.raises(Refused, match=r"only Kueue|Kueue has admitted it|its pods would go on|Kueue could not stop"):
         place.member.merge(job["kind"], job["metadata"]["name"], change, place.team)
     place.member.merge(job["kind"], job["metadata"]["name"], {"metadata": {"labels": {"honest": "yes"}}}, place.team)
 
 
 def test_an_admitted_ray_cluster_goes_to_no_other_hosts(place: Place) -> None:
     job = place.admitted(place.manifest("raycluster-two-slices"))
-    live = place.admin.get("RayCluster", job["metadata"]["name"], place.team) or {}
-    spec = changed({"kind": "RayCluster", **copy.deepcopy(live)}, {})["spec"]
+    spec = place.live(job)["spec"]
     spec.pop("suspend", None)  # which Kueue may just be changing
     spec["workerGroupSpecs"][0]["template"]["spec"].setdefault("nodeSelector", {})["tpuenv/pool-group"] = "lab"
     with pytest.raises(Refused, match="create another one, with another name"):
