@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,21 @@ def test_a_recipe_of_the_cpu_pool_is_submitted_once_a_team_with_examples_of_what
     printed = flat(capsys.readouterr().out)
     assert re.search(r"serve on the CPU pool research, serving, students: admitted: main, 1 pod, on node pool", printed)
     assert printed.index("serve on the CPU pool") < printed.index("hello-tpu on"), "the jobs that stay use TPUs"
+
+
+def test_a_recipe_whose_image_a_setting_leaves_out_is_not_submitted_and_no_problem(
+    deployed: FakeCloud, synthesis: Synthesis, capsys: pytest.CaptureFixture[str], job: str
+) -> None:
+    environment = synthesis.environment("default")
+    limited = replace(environment, settings=replace(environment.settings, allowed_images=("gcr.io/a/",)))
+    parts = submitted(deployed, limited, server=CONFIG, jobset=job.replace('"${IMAGE}"', "docker.io/someone/serve:1"))
+    assert parts.problems == []
+    printed = flat(capsys.readouterr().out)
+    assert "not submitted" in printed and "ALLOWED_IMAGES has no beginning of it" in printed
+    (cluster,) = deployed.cloud.find("google_container_cluster")
+    assert [
+        body["kind"] for body in Api(deployed.cloud, cluster.name).of_kind("ConfigMap") if "serve" in str(body)
+    ] == []
 
 
 def test_what_still_runs_after_the_last_recipe_is_returned_so_that_it_can_be_deleted(

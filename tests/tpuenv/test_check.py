@@ -136,6 +136,23 @@ def test_workloads_in_one_file_are_admitted_one_after_the_other(file: Path, caps
     assert "note: not checked: Service\n" in captured.err
 
 
+@pytest.mark.parametrize(
+    ("beside", "said"),
+    [
+        ("kind: Service\nmetadata: {name: a}\nspec: {type: NodePort}", "it opens a port to the outside"),
+        ("kind: Service\nmetadata: {name: a}\nspec: {type: LoadBalancer}", "a load balancer is open to the internet"),
+        ("kind: Secret\nmetadata: {name: a}\ntype: kubernetes.io/service-account-token", "such a token never ends"),
+    ],
+)
+def test_what_a_team_may_not_have_beside_its_jobs_is_refused(
+    file: Path, capsys: pytest.CaptureFixture[str], beside: str, said: str
+) -> None:
+    file.write_text(f"apiVersion: v1\n{beside}\n---\n{_manifest('jobset-one-slice')}", encoding="utf-8")
+    assert _check(str(file)) == 1
+    printed = capsys.readouterr().out
+    assert "a: would be refused" in printed and said in printed and "would be admitted now" in printed
+
+
 def test_the_same_workload_twice_gets_a_note(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text("---\n".join([_manifest("job-cpu")] * 2), encoding="utf-8")
     assert _check(str(file)) == 0
