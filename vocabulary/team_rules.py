@@ -335,9 +335,9 @@ RULES: tuple[TeamRule, ...] = (
         code="wide-exclusion",
         of=Of.WORKLOAD,
         paths=(f"metadata.{_EXCLUSIVE}", f"spec.replicatedJobs[*].template.metadata.{_EXCLUSIVE}"),
-        allowed=("cloud.google.com/gke-nodepool",),
+        allowed=("cloud.google.com/gke-nodepool", "kubernetes.io/hostname"),
         why="it would keep pods of other teams away",
-        fix="use cloud.google.com/gke-nodepool: a slice",
+        fix="use cloud.google.com/gke-nodepool: a slice, which the job has to itself",
     ),
     TeamRule(
         code="ray-network",

@@ -74,7 +74,8 @@ def _answers(repository: Path, commit: str) -> dict[str, Any]:
 def _codes(manifest: Any, *, host_access: bool) -> list[str]:
     whole = Field(manifest)
     workload = Workload(kind=whole.get("kind").text(), name="", namespace="", labels={}, pod_sets=(), manifest=whole)
-    rules = [boundary.WITH_HOST_ACCESS.get(rule, rule) if host_access else rule for rule in boundary.BOOK.rules]
+    within = boundary.Boundary(host_access=host_access)
+    rules = [boundary.within(within, rule) for rule in boundary.BOOK.rules]
     return sorted({reason.code for rule in rules for reason in rule.reasons(workload)})
 
 
