@@ -61,7 +61,7 @@ def of_image(source: Source) -> str:
         answer = _get(following)
         tags += answer.json()["tags"]
         link = answer.links.get("next", {}).get("url", "")
-        following = requests.compat.urljoin(following, link) if link else ""
+        following = requests.compat.urljoin(following, link) if link else ""  # type: ignore[attr-defined]
     return max((tag for tag in tags if re.fullmatch(r"v?\d+\.\d+\.\d+", tag)), key=Version)
 
 

@@ -30,7 +30,7 @@ def stacks_of(case: str) -> list[str]:
     settings = (HERE / "cases" / f"{case}.env").read_text(encoding="utf-8")
     has_tpu_vms = fleet.exists() and "\ntpu_vms:" in fleet.read_text(encoding="utf-8")
     without = {app.NODE_POOLS} if "\nCLUSTER_MODE=autopilot" in settings else set()
-    without |= {app.OBSERVABILITY} if "\nOBSERVABILITY=false" in settings else set()
+    without |= {app.OBSERVABILITY} if "\nOBSERVABILITY=false" in settings else set()  # type: ignore[attr-defined]
     first, *rest = [stack for stack in STACKS if stack not in without]
     with_pipeline = [first, *(["pipeline"] if "\nBUILD_REPOSITORY=" in settings else []), *rest]
     return [*with_pipeline, "tpu-vms"] if has_tpu_vms else with_pipeline

@@ -93,10 +93,10 @@ def _inside(tile: Tile, results: Results, width: float, height: float, hours: in
             yield _text(12, 42 + 17 * index, line, "s")
         return
     lines = list(_lines(tile, results))
-    shown = [value for line in lines for value in (*line.top, *(line.base or ())) if value is not None]
+    shown = [value for line in lines for value in (*line.top, *(line.base or ())) if value is not None]  # type: ignore[attr-defined]
     axis = axis_for(shown, tile.plots[0].unit)
     if tile.scorecard:
-        now = lines[0].top[-1] if lines else None
+        now = lines[0].top[-1] if lines else None  # type: ignore[attr-defined]
         yield _text(12, 58, "no data" if now is None else axis.exactly(now), "n")
         frame = _Frame(left=12, top=70, right=width - 12, bottom=height - 10, axis=axis)
     else:

@@ -14,7 +14,7 @@ import pytest
 from rehearsal.google.cloud_storage_api import BUCKET
 from tests.loading import loaded
 from tests.rehearsal import failures
-from tests.rehearsal.ground import STACKS, STATES, Ground, Things, ground_of, same
+from tests.rehearsal.ground import STACKS, STATES, Ground, Things, ground_of, same  # type: ignore[attr-defined]
 from tests.rehearsal.saved import restore, save
 
 pytestmark = pytest.mark.slow

@@ -123,7 +123,7 @@ def test_the_nightly_job_is_in_a_region_with_cloud_scheduler_and_calls_the_trigg
     env = {"PROJECT_ID": "my-project", "BUILD_REPOSITORY": repository, "BUILDER_IMAGE": f"a/b@sha256:{'0' * 64}"}
     (tmp_path / "vars.env").write_text("")
     synthesized = app(environment.load(tmp_path / "vars.env", env), tmp_path / "out")
-    stack = next(child for child in synthesized.node.children if child.node.id == "pipeline").to_terraform()["resource"]
+    stack = next(child for child in synthesized.node.children if child.node.id == "pipeline").to_terraform()["resource"]  # type: ignore[attr-defined]
     (job,) = stack["google_cloud_scheduler_job"].values()
     assert job["region"] == "us-east4"
     assert {trigger["location"] for trigger in stack["google_cloudbuild_trigger"].values()} == {"us-east5"}

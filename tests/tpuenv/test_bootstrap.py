@@ -84,7 +84,7 @@ class Bootstrap:
             prepare_project(environment.load(vars_env, {}), clients, dry_run=dry_run, new_bucket=new_bucket)
         finally:
             transport.close()
-            transport.operations_client.transport._session.close()
+            transport.operations_client.transport._session.close()  # type: ignore[attr-defined]
             storage.close()
             session.close()
         return "\n".join(said)

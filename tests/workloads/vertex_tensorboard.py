@@ -197,7 +197,7 @@ def _certificate() -> tuple[bytes, bytes]:
     """The private key and the certificate of localhost, as PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.UTC)
+    now = datetime.datetime.now(datetime.UTC)  # type: ignore[attr-defined]
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)

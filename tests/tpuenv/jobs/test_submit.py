@@ -146,7 +146,7 @@ def two_documents(monkeypatch: pytest.MonkeyPatch) -> None:
     """hello-tpu with a ConfigMap before its JobSet."""
     from tpuenv.commands import submit
 
-    rendered = submit.rendered
+    rendered = submit.rendered  # type: ignore[attr-defined]
     config = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "config", "namespace": "tpu-training"}}'
     monkeypatch.setattr(submit, "rendered", lambda run: {"config.yaml": config, **rendered(run)})
 
@@ -311,7 +311,7 @@ def test_a_recipe_with_an_object_that_cannot_be_created_creates_nothing(
 ) -> None:
     from tpuenv.commands import submit
 
-    rendered = submit.rendered
+    rendered = submit.rendered  # type: ignore[attr-defined]
     monkeypatch.setattr(submit, "rendered", lambda run: {**rendered(run), "other.yaml": json.dumps(manifest)})
     assert main(["submit", "hello-tpu", "--detach"]) == 1
     assert said in capsys.readouterr().err

@@ -15,11 +15,11 @@ from typing import Any
 
 
 def _mesh_utils(module: ModuleType) -> None:
-    module.create_hybrid_device_mesh = functools.partial(module.create_hybrid_device_mesh, process_is_granule=True)
+    module.create_hybrid_device_mesh = functools.partial(module.create_hybrid_device_mesh, process_is_granule=True)  # type: ignore[attr-defined]
 
 
 def _max_utils(module: ModuleType) -> None:
-    module.get_num_slices = lambda *_, **__: module.jax.process_count()
+    module.get_num_slices = lambda *_, **__: module.jax.process_count()  # type: ignore[attr-defined]
 
 
 CHANGES: dict[str, Callable[[Any], None]] = {
