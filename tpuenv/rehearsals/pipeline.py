@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rehearsal.cloudbuild.builds import Build
     from rehearsal.world import World
 
-_CPU_POOL = "google_container_node_pool"
+_NODE_POOL = "google_container_node_pool"
 _BUILDS = "cloudbuild_build"
 
 
@@ -134,10 +134,11 @@ class PipelineRehearsal(Parts):
 
     def _changed_by_hand(self) -> str:
         """Raises the limit of the CPU pool; the line of a plan that puts it back."""
-        pool = next(item for item in self.world.cloud.find(_CPU_POOL) if "tpu" not in item.attributes["name"])
+        name = self.environment.names.cpu_pool
+        pool = next(item for item in self.world.cloud.find(_NODE_POOL) if item.attributes["name"] == name)
         limit = pool.attributes["autoscaling"][0]["max_node_count"]
         self.world.cloud.change(
-            _CPU_POOL, pool.name, lambda values: values["autoscaling"][0].update(max_node_count=limit + 5)
+            _NODE_POOL, pool.name, lambda values: values["autoscaling"][0].update(max_node_count=limit + 5)
         )
         return f"max_node_count: {limit + 5} -> {limit}"
 
