@@ -154,30 +154,23 @@ def _variables(whole: str, prefix: str) -> Iterator[dict[str, str]]:
 def _whole_workloads() -> Iterator[dict[str, str]]:
     """Kueue counts a workload as it was admitted, and forgets it when it is finished or deleted."""
     finalizers = "metadata.?finalizers.orValue([])"
-    rules = {
-        f"object.{finalizers}.all(f, oldObject != null && f in oldObject.{finalizers})": (
-            "metadata.finalizers",
-            *FINALIZER,
-        ),
-        "oldObject == null || object.spec.?suspend.orValue(false) == oldObject.spec.?suspend.orValue(false)": (
-            "spec.suspend",
-            *STOPPED,
-        ),
-        "oldObject == null || !(object.kind in ['RayCluster', 'RayJob']) || object.spec == oldObject.spec": (
-            "spec",
-            *RAY_CHANGED,
-        ),
+    no_new_finalizer = f"object.{finalizers}.all(f, oldObject != null && f in oldObject.{finalizers})"
+    group_is_counted = (
         "variables.rays.all(r, r.?workerGroupSpecs.orValue([]).all(g,"
         " g.?minReplicas.orValue(0) <= g.?replicas.orValue(0)"
         f" && g.?replicas.orValue(0) <= g.?maxReplicas.orValue({MOST_RAY_REPLICAS})"
         f" && g.?replicas.orValue(0) <= {MOST_RAY_REPLICAS}"
-        f" && g.?numOfHosts.orValue(1) >= 1 && g.?numOfHosts.orValue(1) <= {MOST_RAY_HOSTS}))": (
-            "workerGroupSpecs.replicas",
-            *RAY_SIZE,
-        ),
-    }
-    for expression, words in rules.items():
-        yield {"expression": expression, "message": ": ".join(words)}
+        f" && g.?numOfHosts.orValue(1) >= 1 && g.?numOfHosts.orValue(1) <= {MOST_RAY_HOSTS}))"
+    )
+    suspend = "spec.?suspend.orValue(false)"
+    ray = "object.kind in ['RayCluster', 'RayJob']"
+    for where, words, expression in (
+        ("metadata.finalizers", FINALIZER, no_new_finalizer),
+        ("spec.suspend", STOPPED, f"oldObject == null || object.{suspend} == oldObject.{suspend}"),
+        ("spec", RAY_CHANGED, f"oldObject == null || !({ray}) || object.spec == oldObject.spec"),
+        ("workerGroupSpecs.replicas", RAY_SIZE, group_is_counted),
+    ):
+        yield {"expression": expression, "message": ": ".join((where, *words))}
 
 
 def _validation(row: TeamRule, holders: str, each: str) -> dict[str, str]:

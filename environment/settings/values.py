@@ -195,7 +195,7 @@ def state_prefix(text: str) -> str:
 
 
 def chart_repository(text: str) -> str:
-    return _mirror(
+    return _address(
         text,
         r"(oci|https)://[A-Za-z0-9][A-Za-z0-9.-]*(:[1-9][0-9]{0,4})?(/[A-Za-z0-9_][A-Za-z0-9._-]*)*",
         "is not a chart repository; write one such as oci://mirror.example.com/charts, with no slash at the end",
@@ -203,7 +203,7 @@ def chart_repository(text: str) -> str:
 
 
 def image_registry(text: str) -> str:
-    return _mirror(
+    return _address(
         text,
         r"[a-z0-9][a-z0-9.-]*(:[1-9][0-9]{0,4})?(/[a-z0-9][a-z0-9._-]*)*",
         "is not an image registry; write host and path such as mirror.example.com/images, with no https:// before it "
@@ -272,7 +272,7 @@ def image_prefixes(text: str) -> tuple[str, ...]:
         )
     part = "[a-z0-9]+(?:[._-]+[a-z0-9]+)*"
     for prefix in prefixes:
-        _mirror(
+        _address(
             prefix,
             rf"[a-z0-9-]+(\.[a-z0-9-]+)+(:[1-9][0-9]{{0,4}})?/({part}/)*({part}[:@])?",
             f"has {quoted(prefix)}, which is no beginning of an image; write host and path without https://, in lower "
@@ -282,7 +282,7 @@ def image_prefixes(text: str) -> tuple[str, ...]:
     return prefixes
 
 
-def _mirror(text: str, pattern: str, wrong: str) -> str:
+def _address(text: str, pattern: str, wrong: str) -> str:
     """`pattern` lets a port have five digits."""
     port = re.search(r":([0-9]+)(/|$)", _matching(text, pattern, wrong))
     if port and int(port[1]) > 65535:

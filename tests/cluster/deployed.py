@@ -16,6 +16,9 @@ from tests.cluster.api import ApiServer, Object, until
 from tests.cluster.lab import Terraform
 from tests.cluster.outcome import ADMITTED, outcome_of
 
+# One member of every team of the fleet in conftest.py.
+MEMBERS = {"research": "alice@example.com", "serving": "carol@example.com", "older": "dave@example.com"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Deployed:

@@ -6,21 +6,19 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from syrupy.assertion import SnapshotAssertion
-from syrupy.extensions.json import JSONSnapshotExtension
 
 from admission.boundary import Boundary, refusals_of
 from admission.workload import KINDS, Field, templates_of
 from environment import Environment
 from tests.admission_cases import CASES, changed, manifest_of, rule_cases
 from tests.cluster.api import ApiServer, Object, Refused, until
-from tests.cluster.deployed import Deployed
+from tests.cluster.deployed import MEMBERS, Deployed
 from tests.cluster.hosts import running
 from tests.cluster.invariants import running_pods, what_is_broken
 from tests.cluster.outcome import ADMITTED, PENDING, outcome_of, workload_of
@@ -33,7 +31,6 @@ pytestmark = pytest.mark.cluster
 (TABLE,) = documents(Path(__file__).with_name("boundary.yaml"))
 ATTACKS = [(row, of) for row in TABLE["attacks"] for of in row["of"]]
 HONEST = sorted({of for _, of in ATTACKS})
-MEMBERS = {"research": "alice@example.com", "serving": "carol@example.com", "older": "dave@example.com"}
 NO_HOSTS = "no pod starts here: the cluster has no KWOK, which would keep the hosts of the fleet alive"
 
 
@@ -383,68 +380,3 @@ def _pod(template: Object, namespace: str) -> Object:
         "metadata": {**metadata, "name": "a", "namespace": namespace, "labels": labels},
         "spec": template["spec"],
     }
-
-
-# Rights
-
-
-ELSEWHERE = ("kube-system", "kueue-system", "default")
-# What no role should ever have from us, and what a role with `*` would give.
-NEVER = (
-    *("pods/ephemeralcontainers", "pods/proxy", "pods/binding", "pods/eviction", "pods/status", "nodes/proxy"),
-    *("services/proxy", "services/status", "serviceaccounts/token", "secrets/status"),
-    *("jobs.batch/status", "jobsets.jobset.x-k8s.io/status", "rayclusters.ray.io/status", "rayjobs.ray.io/status"),
-    *("jobs.batch/finalizers", "workloads.kueue.x-k8s.io/status", "localqueues.kueue.x-k8s.io/status"),
-    *("cronjobs.batch", "deployments.apps", "daemonsets.apps", "statefulsets.apps", "rayservices.ray.io"),
-    *("networkpolicies.networking.k8s.io", "ingresses.networking.k8s.io", "resourcequotas", "limitranges"),
-    *("persistentvolumes", "persistentvolumeclaims", "endpoints", "endpointslices.discovery.k8s.io"),
-    *("rolebindings.rbac.authorization.k8s.io", "clusterroles.rbac.authorization.k8s.io"),
-    *("validatingadmissionpolicies.admissionregistration.k8s.io", "certificatesigningrequests.certificates.k8s.io"),
-)
-VERBS = ("create", "update", "patch", "delete", "deletecollection")
-POWERS = (
-    ("impersonate", "users"),
-    ("impersonate", "serviceaccounts"),
-    ("bind", "clusterroles.rbac.authorization.k8s.io"),
-)
-
-
-def _who(environment: Environment) -> dict[str, tuple[str, str]]:
-    """The user and the group of each."""
-    names = environment.names
-    account = f"system:serviceaccount:research:{names.team_account}"
-    return {
-        "a member": (MEMBERS["research"], ""),
-        "a member of a group": ("bob@example.com", "research@example.com"),
-        "pods of the team": (account, "system:serviceaccounts:research"),
-        "plans of the pipeline": (names.account_email(names.plan_account), ""),
-    }
-
-
-def test_rights_are_what_was_reviewed(deployed: Deployed, described: Environment, snapshot: SnapshotAssertion) -> None:
-    """Without what everybody may."""
-    nobody = replace(deployed.api, user="mallory@example.com")
-    rights: dict[str, dict[str, list[str]]] = {}
-    for who, (user, group) in _who(described).items():
-        asks = replace(deployed.api, user=user, group=group)
-        for namespace in ("research", "serving", *ELSEWHERE):
-            own = {*_lines(asks.rules(namespace))} - {*_lines(nobody.rules(namespace))}
-            rights.setdefault(who, {})[namespace] = sorted(own)
-    assert rights == snapshot(extension_class=JSONSnapshotExtension)
-
-
-def _lines(rules: Sequence[Object]) -> Iterator[str]:
-    for rule in rules:
-        for group in rule.get("apiGroups", [""]):
-            for resource in rule.get("resources", []):
-                names = f" {', '.join(rule['resourceNames'])}" if rule.get("resourceNames") else ""
-                yield f"{resource}{'.' if group else ''}{group}{names}: {', '.join(sorted(rule['verbs']))}"
-
-
-def test_the_authorizer_says_so_of_what_leads_on(deployed: Deployed, described: Environment) -> None:
-    for user, group in _who(described).values():
-        for namespace in ("research", "serving", "kube-system", ""):
-            for verb, resource in (*((verb, resource) for resource in NEVER for verb in VERBS), *POWERS):
-                groups = [group] if group else []
-                said = deployed.api.may(verb, resource, user=user, groups=groups, namespace=namespace)
-                assert not said, f"{user} may {verb} {resource} in {namespace!r}"

@@ -148,10 +148,6 @@ def test_a_recipe_whose_image_a_setting_leaves_out_is_not_submitted_and_no_probl
     assert parts.problems == []
     printed = flat(capsys.readouterr().out)
     assert "not submitted" in printed and "ALLOWED_IMAGES has no beginning of it" in printed
-    (cluster,) = deployed.cloud.find("google_container_cluster")
-    assert [
-        body["kind"] for body in Api(deployed.cloud, cluster.name).of_kind("ConfigMap") if "serve" in str(body)
-    ] == []
 
 
 def test_what_still_runs_after_the_last_recipe_is_returned_so_that_it_can_be_deleted(

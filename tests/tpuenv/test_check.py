@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests import published
 from tpuenv.main import main
 
 CASES = Path(__file__).parent.parent / "admission" / "cases"
@@ -151,6 +152,23 @@ def test_what_a_team_may_not_have_beside_its_jobs_is_refused(
     assert _check(str(file)) == 1
     printed = capsys.readouterr().out
     assert "a: would be refused" in printed and said in printed and "would be admitted now" in printed
+
+
+def test_a_service_of_no_team_is_not_checked_and_one_without_a_namespace_by_the_rules_of_all_teams(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TPUENV_FOLDER", str(published.folder(tmp_path)))
+    (tmp_path / "vars.env").write_text(f"PROJECT_ID={SETTINGS['PROJECT_ID']}\nTF_STATE_BUCKET=my-state\n")
+    for key in SETTINGS:
+        monkeypatch.delenv(key)
+    fleet = "tpu_pools: {dev: {type: v6e-16, slices: 1}}\nteams: {research: {}, serving: {}}\n"
+    (tmp_path / "fleet.yaml").write_text(fleet)
+    file = tmp_path / "services.yaml"
+    job = _manifest("jobset-one-slice").replace("namespace: tpu-training", "namespace: research")
+    for namespace, code in (("", 1), (", namespace: serving", 1), (", namespace: monitoring", 0)):
+        port = f"apiVersion: v1\nkind: Service\nmetadata: {{name: a{namespace}}}\nspec: {{type: NodePort}}\n"
+        file.write_text(f"{port}---\n{job}", encoding="utf-8")
+        assert _check(str(file)) == code, capsys.readouterr()
 
 
 def test_the_same_workload_twice_gets_a_note(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

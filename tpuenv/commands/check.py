@@ -28,7 +28,7 @@ rules of the webhooks of Kueue, JobSet and KubeRay are applied (docs/admission-r
     notes="""\
 Exit codes, the worst of all documents: 0 it would start or wait, 1 it would never start or is refused, 2 a document
 cannot be used. Services and Secrets are refused where the namespaces of teams take no such (docs/security.md).
-PriorityClasses, ServiceAccounts and Workloads in the files count as there. Not checked: jobs that run or wait in the
+ServiceAccounts and Workloads in the files count as there. Not checked: jobs that run or wait in the
 cluster; whether images, ConfigMaps, Secrets and claims exist; how pods pack onto CPU nodes; values that no rule asks
 about; the program itself.
 """,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from admission import Explanation, NotAWorkload, Reason, Verdict, explain
-from admission.boundary import boundary_of, findings_of
+from admission.boundary import Boundary, findings_of
 from admission.workload import KINDS
 from environment import Environment
 from environment.kubernetes.nodes import node_objects
@@ -96,12 +96,11 @@ def _answer(environment: Environment, objects: list[dict[str, Any]], document: D
 
 
 def _refused(environment: Environment, manifest: dict[str, Any], given: str) -> Explanation | None:
-    """Why the namespace of its team takes no such object; None if it does."""
-    name = _namespace(environment, manifest, given)
-    team = next((team for team in environment.teams if team.name == name), None)
-    if team is None:
+    """Why the namespaces of teams take no such object; None if they do, or it is for another namespace."""
+    named = _named(manifest) or given
+    if named and named not in {team.name for team in environment.teams}:
         return None
-    found = findings_of(manifest, boundary_of(namespace(environment, team)))
+    found = findings_of(manifest, Boundary())
     reasons = tuple(
         Reason(verdict=Verdict.REFUSED, code="boundary", where=where, what=what, fix=fix) for where, what, fix in found
     )
@@ -110,14 +109,19 @@ def _refused(environment: Environment, manifest: dict[str, Any], given: str) -> 
 
 
 def _namespace(environment: Environment, manifest: dict[str, Any], given: str) -> str:
-    metadata = manifest.get("metadata")
-    named = metadata.get("namespace") if isinstance(metadata, dict) else None
+    named = _named(manifest)
     teams = [team.name for team in environment.teams]
     if named and given and named != given:
         raise NotAWorkload(f"is for namespace '{named}', not '{given}'")
     if not named and not given and len(teams) > 1:
         raise NotAWorkload(f"names no namespace; say which with -n: {', '.join(teams)}")
     return given or teams[0]
+
+
+def _named(manifest: dict[str, Any]) -> object:
+    """The namespace that it names, if any."""
+    metadata = manifest.get("metadata")
+    return metadata.get("namespace") if isinstance(metadata, dict) else None
 
 
 def _name(manifest: dict[str, Any]) -> str:
