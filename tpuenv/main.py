@@ -31,6 +31,7 @@ _COMMANDS = (
     "why",
     "logs",
     "cancel",
+    "requeue",
     "fleet",
     "cost",
     "preflight",

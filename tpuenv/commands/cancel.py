@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import datetime, timezone
+from typing import TYPE_CHECKING
 
 import click
 
-from environment import project
 from tpuenv.commands import options
 from tpuenv.commands.command import command
-from tpuenv.failure import Failed
-from tpuenv.jobs.runs import team_names
-from tpuenv.terminal.progress import Progress
+from tpuenv.commands.several_jobs import each_job
+
+if TYPE_CHECKING:
+    from tpuenv.jobs.job import Job
+    from tpuenv.kubernetes.client import Cluster
 
 
 @command(
@@ -27,30 +28,11 @@ def cancel(*, jobs: tuple[str, ...], team: str | None) -> None:
     """Deletes jobs, with their pods and what `tpuenv submit` created with them, whether they wait, run or have ended.
     Their logs go with their pods.
     """
-    environment = project.load_for_google()
-    teams = team_names(environment, team)
-    # Not before the settings are known to be good: Google's libraries take a second to load.
-    from tpuenv.jobs.find_job import job_among
-    from tpuenv.jobs.read_jobs import read_teams
-    from tpuenv.jobs.table import age
-    from tpuenv.kubernetes.connection import connect
+    each_job(jobs, team, "deleting", _deleted)
 
-    with Progress(out=sys.stderr) as progress:
-        progress.doing("reading the jobs")
-        cluster = connect(environment)
-        read, refused = read_teams(cluster, teams)
-        failures: list[Failed] = []
-        for name in dict.fromkeys(jobs):
-            try:
-                job = job_among(read, refused, name, teams)
-                progress.doing(f"deleting {job}")
-                cluster.delete(job.kind, job.team, job.name)
-            except Failed as failure:
-                failures.append(failure)
-                continue
-            progress.doing("")
-            print(f"Deleted {job}: it was {job.words}, {age(job, datetime.now(timezone.utc))} old.", flush=True)
-    if failures:
-        together = Failed("\n".join(map(str, failures)))
-        together.exit_code = failures[0].exit_code
-        raise together
+
+def _deleted(cluster: Cluster, job: Job) -> str:
+    from tpuenv.jobs.table import age
+
+    cluster.delete(job.kind, job.team, job.name)
+    return f"Deleted {job}: it was {job.words}, {age(job, datetime.now(timezone.utc))} old."

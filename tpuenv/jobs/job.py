@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 
 from tpuenv.jobs import ray
@@ -12,9 +12,15 @@ from tpuenv.jobs.pod import HEAD, SUBMITTER, Pod
 from tpuenv.kubernetes.objects import Object, condition_of, is_true, status_of
 from vocabulary.keys import POOL_GROUP_LABEL, TPU
 from vocabulary.printable import counted
+from vocabulary.quantity import parse
 
 # The kinds whose pods are known by their labels. Of others only what Kueue says of them is known.
 WITH_PODS = ("JobSet", "Job", "RayJob", "RayCluster")
+
+
+# So long a Job may wait before it replaces a pod that failed; after one that was refused, a minute (Kubernetes 1.34,
+# pkg/controller/job/job_controller.go: MaxJobPodFailureBackOff, MaxJobApiBackOff). JobSet and KubeRay wait less.
+STUCK_AFTER = timedelta(minutes=10)
 
 
 class State(str, Enum):
@@ -23,6 +29,7 @@ class State(str, Enum):
     WAITING = "waiting"  # for quota, or for Google to find machines
     SUSPENDED = "suspended"  # Kueue has given it up: nothing starts it but a person
     ADMITTED = "admitted"  # it has its quota, and no pods yet
+    STUCK = "stuck"  # it has its quota, and lacks pods for so long that they are not on their way
     STARTING = "starting"  # not all of its hosts run
     RUNNING = "running"
     SUCCEEDED = "succeeded"
@@ -36,7 +43,8 @@ class State(str, Enum):
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """A JobSet, Job, RayJob or RayCluster. `body` is empty where only Kueue's Workload was read, and that where Kueue
-    has not seen the job yet. `position` is its place in its team's queue, from 1, and 0 if it does not wait in it.
+    has not seen the job yet. `leaving` are pods that are being deleted: others take their place. `position` is its
+    place in its team's queue, from 1, and 0 if it does not wait in it. `seen` is when all of it was read.
     """
 
     kind: str
@@ -45,7 +53,9 @@ class Job:
     body: Object
     workload: Object
     pods: tuple[Pod, ...] = ()
+    leaving: tuple[Pod, ...] = ()
     position: int = 0
+    seen: datetime | None = None
 
     def __str__(self) -> str:
         return f"{self.kind} {self.team}/{self.name}"
@@ -62,11 +72,47 @@ class Job:
             return State.FAILED if "Failed" in str(finished.get("reason")) else State.SUCCEEDED
         if not is_true(self.workload, "Admitted"):
             given_up = (self.workload.get("spec") or {}).get("active") is False
-            return State.SUSPENDED if given_up else State.WAITING
+            return State.SUSPENDED if given_up else State.STUCK if self.stuck_for else State.WAITING
         submitted = self.kind != "RayJob" or ray.runs(self.body)
         if self.kind in WITH_PODS and self.hosts and self.running == self.hosts and submitted:
             return State.RUNNING
+        if self.stuck_for:
+            return State.STUCK
         return State.STARTING if self.pods else State.ADMITTED
+
+    @property
+    def stuck_for(self) -> timedelta | None:
+        """How long it has held its quota for nothing; None where that is not so, or its pods may be on their way.
+
+        Kueue gives quota back when a job that it stopped has no pods any more, or when it has ended: but for
+        https://github.com/kubernetes-sigs/kueue/issues/14811 and RayJobs that KubeRay did not validate.
+        """
+        evicted, ready = (condition_of(self.workload, type_) for type_ in ("Evicted", "PodsReady"))
+        times = [_time(condition_of(self.workload, "QuotaReserved").get("lastTransitionTime"))]
+        if not is_true(self.workload, "QuotaReserved") or is_true(self.workload, "Finished"):
+            return None
+        if evicted.get("status") == "True":
+            # The API server writes by when a pod is to have ended.
+            times += [_time(evicted.get("lastTransitionTime")), *(_time(pod.deleted) for pod in self.leaving)]
+        elif not self._lacks_pods or ready.get("status") == "True":
+            return None
+        else:
+            times += [_time(ready.get("lastTransitionTime")), *(_time(pod.created) for pod in self.pods)]
+        known = [time for time in times if time]
+        since = self.seen - max(known) if self.seen and known else None
+        return since if since and since >= STUCK_AFTER else None
+
+    @property
+    def _lacks_pods(self) -> bool:
+        """Whether it is admitted, and pods are missing that neither wait for a node nor for a part before theirs."""
+        if self.kind not in WITH_PODS or not is_true(self.workload, "Admitted"):
+            return False
+        spec = self.body.get("spec") or {}
+        parts = spec.get("replicatedJobs") or [] if self.kind == "JobSet" else []
+        order = (spec.get("startupPolicy") or {}).get("startupPolicyOrder")
+        one_by_one = order == "InOrder" or any(part.get("dependsOn") for part in parts)
+        waits = any(pod.unschedulable for pod in self.pods) or (one_by_one and bool(self.pods))
+        return len(self.host_pods) < max(self.hosts, 1) and not waits
 
     @property
     def program_part(self) -> str:
@@ -101,6 +147,11 @@ class Job:
     def assignments(self) -> list[Object]:
         """What Kueue has given each pod set; nothing while it waits."""
         return list((status_of(self.workload).get("admission") or {}).get("podSetAssignments") or [])
+
+    @property
+    def chips(self) -> int:
+        """How many of its quota are TPU chips; 0 while it waits."""
+        return sum(int(parse((item.get("resourceUsage") or {}).get(TPU, 0))) for item in self.assignments)
 
     @property
     def host_pods(self) -> tuple[Pod, ...]:
@@ -168,7 +219,18 @@ class Job:
             return f"starting ({self.running} of {counted(self.hosts, 'host')} run)"
         if self.state == State.RUNNING:
             return f"running on {counted(self.hosts, 'host')}"
+        if self.state == State.STUCK and self.stuck_for:
+            return f"stuck for {span(self.stuck_for)}"
         return str(self.state.value)
+
+
+def span(time: timedelta) -> str:
+    """ "45s", "12m", "3h", "4d" """
+    seconds = max(int(time.total_seconds()), 0)
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= 2 * size or (unit == "d" and seconds >= size):
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
 
 
 def _time(text: object) -> datetime | None:

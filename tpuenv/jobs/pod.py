@@ -44,6 +44,16 @@ class Pod:
         return str(self.body["metadata"].get("creationTimestamp") or "")
 
     @property
+    def deleted(self) -> str:
+        """By when it is to have ended, once it is being deleted; "" before."""
+        return str(self.body["metadata"].get("deletionTimestamp") or "")
+
+    @property
+    def node(self) -> str:
+        """The node that it was given; "" if none."""
+        return str((self.body.get("spec") or {}).get("nodeName") or "")
+
+    @property
     def part(self) -> str:
         """The name of the replicated job of a JobSet, or of the worker group of a RayCluster."""
         return self._beside or self._label(REPLICATED_JOB_LABEL) or self._label(RAY_GROUP_LABEL)

@@ -21,7 +21,8 @@ def read_job(cluster: Cluster, *, team: str, kind: str, name: str) -> Job | None
         return None
     workloads = cluster.all("Workload", team)
     pods = [pod for labels in _labels(kind, body) for pod in cluster.all("Pod", team, labels=labels)]
-    job = Job(kind=kind, team=team, name=name, body=body, workload={}, pods=_pods(pods))
+    stay, leave = _pods(pods)
+    job = Job(kind=kind, team=team, name=name, body=body, workload={}, pods=stay, leaving=leave, seen=_now())
     workload = next((item for item in workloads if owner_of(item) == (kind, name)), {})
     return replace(job, workload=workload, position=_positions(workloads).get(name_of(workload), 0))
 
@@ -44,9 +45,10 @@ def read_jobs(cluster: Cluster, team: str) -> list[Job]:
         labels = (pod["metadata"].get("labels") or {}).items()
         if of := next((whose[label] for label in labels if label in whose), None):
             pods.setdefault(of, []).append(pod)
-    jobs = []
+    jobs, seen = [], _now()
     for kind, name in {**bodies, **known}:
         workload = known.get((kind, name), {})
+        stay, leave = _pods(pods.get((kind, name), []))
         jobs.append(
             Job(
                 kind=kind,
@@ -54,8 +56,10 @@ def read_jobs(cluster: Cluster, team: str) -> list[Job]:
                 name=name,
                 body=bodies.get((kind, name), {}),
                 workload=workload,
-                pods=_pods(pods.get((kind, name), [])),
+                pods=stay,
+                leaving=leave,
                 position=positions.get(name_of(workload), 0),
+                seen=seen,
             )
         )
     oldest = datetime.min.replace(tzinfo=timezone.utc)
@@ -119,6 +123,11 @@ def _positions(workloads: Iterable[Object]) -> dict[str, int]:
     return positions
 
 
-def _pods(bodies: Iterable[Object]) -> tuple[Pod, ...]:
-    """Without those that are being deleted: others take their place."""
-    return tuple(Pod(body=body) for body in bodies if "deletionTimestamp" not in body["metadata"])
+def _pods(bodies: Iterable[Object]) -> tuple[tuple[Pod, ...], tuple[Pod, ...]]:
+    """Those that stay, and those that are being deleted: others take their place."""
+    pods = [Pod(body=body) for body in bodies]
+    return tuple(pod for pod in pods if not pod.deleted), tuple(pod for pod in pods if pod.deleted)
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)

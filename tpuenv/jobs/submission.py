@@ -25,15 +25,18 @@ def create(cluster: Cluster, manifests: Sequence[Object], *, recipe: str) -> Job
     """Creates the objects of a run, and returns its job: the first of them that is one.
 
     The job comes first and owns the others, so that they are deleted with it; until Kueue starts it, it is suspended.
-    Where one is refused, or Ctrl-C comes, those that were created are deleted, and no other object of their names.
+    `recipe` is the name that they get as a label, "" for none. Where one is refused, or Ctrl-C comes, those that were
+    created are deleted, and no other object of their names.
     Raises Failed, and Interrupted where something may remain after Ctrl-C.
     """
-    if mistakes := [f"recipe {recipe}: {mistake}" for manifest in manifests for mistake in _mistakes(manifest)]:
+    of = f"recipe {recipe}" if recipe else "manifest"
+    if mistakes := [f"{of}: {mistake}" for manifest in manifests for mistake in _mistakes(manifest)]:
         raise Failed("\n".join(mistakes))
     job = next((manifest for manifest in manifests if manifest["kind"] in KINDS), None)
     if job is None:
-        raise Failed(f"recipe {recipe}: its manifests hold no {', '.join(KINDS[:-1])} or {KINDS[-1]}, so nothing runs")
-    marks = {"labels": {RECIPE_LABEL: recipe}, "annotations": {SUBMISSION_ANNOTATION: secrets.token_hex(16)}}
+        raise Failed(f"{of}: its manifests hold no {', '.join(KINDS[:-1])} or {KINDS[-1]}, so nothing runs")
+    labels = {RECIPE_LABEL: recipe} if recipe else {}
+    marks = {"labels": labels, "annotations": {SUBMISSION_ANNOTATION: secrets.token_hex(16)}}
     created: list[Object] = []
     sent: list[Object] = []
     try:

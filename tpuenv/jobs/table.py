@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from tpuenv.jobs.diagnosis.diagnose import obstacles
-from tpuenv.jobs.job import Job, State
+from tpuenv.jobs.job import Job, State, span
 from tpuenv.terminal.table import aligned
 from vocabulary.keys import RECIPE_LABEL
 from vocabulary.printable import printable
@@ -33,14 +33,8 @@ def why(job: Job) -> list[str]:
 
 
 def age(job: Job, now: datetime) -> str:
-    """ "45s", "12m", "3h", "4d" """
-    if job.created is None:
-        return _NONE
-    seconds = max(int((now - job.created).total_seconds()), 0)
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= 2 * size or (unit == "d" and seconds >= size):
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"
+    """How long ago it was created."""
+    return span(now - job.created) if job.created else _NONE
 
 
 def _row(job: Job, now: datetime) -> tuple[str, ...]:

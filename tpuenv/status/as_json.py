@@ -36,6 +36,8 @@ def _slices(slices: Slices) -> dict[str, Any]:
         "used": slices.used,
         "free": slices.free,
         "broken": slices.broken,
+        "stuck_chips": slices.stuck_chips,
+        "partial_chips": slices.partial_chips,
         "problems": None if slices.problems is None else [dataclasses.asdict(item) for item in slices.problems],
     }
 
@@ -65,6 +67,7 @@ def _job(job: Job, now: datetime) -> dict[str, Any]:
         "hosts": job.hosts,
         "hosts_ready": job.running,
         "restarts": job.restarts,
+        "stuck_seconds": int(job.stuck_for.total_seconds()) if job.stuck_for else None,
         "created": _time(job.created) if job.created else None,
         "age_seconds": int((now - job.created).total_seconds()) if job.created else None,
         "why": next(iter(why(job)), ""),

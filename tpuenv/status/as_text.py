@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from tpuenv.jobs.diagnosis.diagnose import obstacles
-from tpuenv.jobs.job import Job
+from tpuenv.jobs.job import Job, span
 from tpuenv.jobs.links import link_lines
 from tpuenv.jobs.table import age
 from tpuenv.status.queues import Queue
@@ -45,6 +45,9 @@ def tables(status: Status) -> Iterator[str]:
 def _slices(slices: Slices) -> Row:
     numbers = [_number(item) for item in (slices.slices, slices.used, slices.free, slices.broken)]
     below = [f"{problem.slice}: {problem.why}" for problem in slices.problems or ()]
+    if slices.stuck:
+        held = counted(slices.stuck_chips, "chip")
+        below.append(f"{held} held by jobs without pods: `tpuenv requeue {' '.join(slices.stuck)}` frees them")
     return (slices.group, slices.tpu_type, *numbers), below
 
 
@@ -60,6 +63,8 @@ def _queue(queue: Queue) -> Iterator[Row]:
 def _job(job: Job, status: Status) -> Row:
     hosts = f"{job.running}/{job.hosts}" if job.hosts else _UNKNOWN
     state = f"{job.state.value}, {job.position} in its queue" if job.position else str(job.state.value)
+    if job.stuck_for:
+        state = f"stuck for {span(job.stuck_for)}"
     cells = (
         job.name,
         job.team,

@@ -46,12 +46,12 @@ def read_status(cluster: Cluster, environment: Environment, teams: Sequence[str]
     used = {
         name: None if queues is None else sum(quota.used for quota in quotas if quota.group == name) for name in groups
     }
-    busy = _busy(jobs)
+    busy, stuck = _busy(jobs), [job for job in jobs if job.stuck_for]
     notes = [note for kind, note in _NOTES.items() if kind in unread]
     notes += [f"the jobs of team {name} may not be read: {error.said}" for name, error in refused.items()]
     return Status(
         time=datetime.now(timezone.utc),
-        slices=tuple(slices_of(group, used[name], nodes, busy) for name, group in groups.items()),
+        slices=tuple(slices_of(group, used[name], nodes, busy, stuck) for name, group in groups.items()),
         queues=None if queues is None else tuple(queue for queue in every if queue.team in teams),
         jobs=tuple(job for job in jobs if job.team in teams),
         notes=tuple(notes),
@@ -61,9 +61,4 @@ def read_status(cluster: Cluster, environment: Environment, teams: Sequence[str]
 
 def _busy(jobs: Sequence[Job]) -> set[str]:
     """The nodes on which hosts of jobs run."""
-    return {
-        str((pod.body.get("spec") or {}).get("nodeName") or "")
-        for job in jobs
-        for pod in job.pods
-        if pod.has_chips and pod.phase == "Running"
-    }
+    return {pod.node for job in jobs for pod in job.pods if pod.has_chips and pod.phase == "Running"}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from environment.fleet.model import PoolGroup
+from tpuenv.jobs.job import Job
 from tpuenv.kubernetes.objects import Object, is_true, name_of
 from vocabulary.keys import POOL_LABEL
 from vocabulary.printable import counted
@@ -28,6 +29,7 @@ class Problem:
     slice: str  # its node pool
     why: str
     has_job: bool  # whether pods run on it, so that it is used as well
+    chips: int  # of its nodes that exist: they are paid for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +37,8 @@ class Slices:
     """The slices of a pool group. None: not known, because this person may not read it.
 
     `used` are those whose quota jobs have, `problems` name the broken ones. A slice that is created when a job needs
-    it, and is not there, is free.
+    it, and is not there, is free. `stuck` are the jobs that hold quota of the group for nothing, `stuck_chips` what
+    they hold.
     """
 
     group: str
@@ -43,10 +46,17 @@ class Slices:
     slices: int
     used: int | None
     problems: tuple[Problem, ...] | None
+    stuck: tuple[str, ...] = ()
+    stuck_chips: int = 0
 
     @property
     def broken(self) -> int | None:
         return None if self.problems is None else len(self.problems)
+
+    @property
+    def partial_chips(self) -> int | None:
+        """The chips of slices on which no job can start and none runs, though some of their nodes are there."""
+        return None if self.problems is None else sum(item.chips for item in self.problems if not item.has_job)
 
     @property
     def free(self) -> int | None:
@@ -58,17 +68,24 @@ class Slices:
 
 
 def slices_of(
-    group: PoolGroup, used: float | None, nodes: Sequence[Object] | None, busy: Container[str] = ()
+    group: PoolGroup,
+    used: float | None,
+    nodes: Sequence[Object] | None,
+    busy: Container[str] = (),
+    stuck: Sequence[Job] = (),
 ) -> Slices:
     """`used` slices of all teams, a part of one where a job has only some of its hosts; `busy` are the names of nodes
-    on which hosts of jobs run.
+    on which hosts of jobs run, `stuck` the jobs that hold quota for nothing.
     """
+    here = [job for job in stuck if job.group == group.name]
     return Slices(
         group=group.name,
         tpu_type=group.slice.tpu_type,
         slices=group.slices,
         used=None if used is None else ceil(round(used, 6)),  # sums of thirds are not whole
         problems=None if nodes is None else tuple(_problems(group, nodes, busy)),
+        stuck=tuple(job.name for job in here),
+        stuck_chips=sum(job.chips for job in here),
     )
 
 
@@ -90,7 +107,9 @@ def _problems(group: PoolGroup, nodes: Sequence[Object], busy: Container[str]) -
         else:
             continue
         running = sum(name_of(node) in busy for node in here)
-        yield Problem(slice=pool, why=why + (f"; pods run on {running}" if running else ""), has_job=running > 0)
+        words = why + (f"; pods run on {running}" if running else "")
+        chips = len(here) * group.slice.chips_per_host
+        yield Problem(slice=pool, why=words, has_job=running > 0, chips=chips)
 
 
 def _why_not(node: Object) -> str:

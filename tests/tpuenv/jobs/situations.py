@@ -5,14 +5,16 @@ A situation is a mapping:
   and `pod`, which is merged into the spec of its pods. The last is the one that is asked about, `train`.
 - `patch`: changes of cluster-wide objects before that. `end`: the last condition of the JobSet.
 - What the fake controllers do not do is then written as the real ones write it: `write` merges into objects (the
-  status of a Workload it replaces), `pods` into the pods by slice and host ("0/2", "*" for all), `older_pods` are
-  copies of these, `remove` and `remove_pools` delete, `events` and `log` add. "about: pod 0/2" is that pod.
+  status of a Workload it replaces), `pods` into the pods by slice and host ("0/2", "*" for all; null: there are none),
+  `older_pods` are copies of these, `conditions` are those of its Workload, each so many minutes old, `remove` and
+  `remove_pools` delete, `events` and `log` add. "about: pod 0/2" is that pod.
 - `says` is the first line of `tpuenv why train` without "JobSet TEAM/train, ", `shows` are parts of the others.
 - `environment: fleet` is the one with three teams; without it there is one team with two slices.
 """
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +68,13 @@ def _write(api: Api, situation: Situation, team: str) -> None:
     by_place = {_place(pod): pod for pod in pods}
     for place, change in (situation.get("pods") or {}).items():
         for pod in pods if place == "*" else [by_place[place]]:
-            api.store(merge(pod, change))
+            # The fake makes a pod again that is removed: without labels it is not the job's.
+            api.store(
+                merge(
+                    pod,
+                    {"metadata": {"labels": dict.fromkeys(pod["metadata"]["labels"])}} if change is None else change,
+                )
+            )
     for place, change in (situation.get("older_pods") or {}).items():
         name = f"{by_place[place]['metadata']['name']}-older"
         older = {"metadata": {"name": name, "creationTimestamp": "2025-01-01T00:00:00Z"}}
@@ -76,6 +84,14 @@ def _write(api: Api, situation: Situation, team: str) -> None:
         if name.startswith("Workload/") and "status" in change:
             del stored["status"]  # with its admission
         api.store(merge(stored, change))
+    if conditions := situation.get("conditions"):
+        workload = _stored(api, "Workload/jobset-train", team)
+        told = [{**item, "lastTransitionTime": _time(item["minutes"])} for item in conditions]
+        others = [
+            item for item in workload["status"]["conditions"] if item["type"] not in {one["type"] for one in told}
+        ]
+        workload["status"]["conditions"] = [*others, *told]
+        api.store(workload)
     for name in situation.get("remove") or []:
         api.remove(_stored(api, name, team))
     for number, event in enumerate(situation.get("events") or []):
@@ -125,6 +141,10 @@ def _stored(api: Api, name: str, team: str) -> Object:
     stored = api.cloud.get(KIND, api.key(resource, team if resource.namespaced else "", name))
     assert stored is not None, f"there is no {kind} {name}"
     return stored
+
+
+def _time(minutes_ago: int) -> str:
+    return f"{datetime.now(timezone.utc) - timedelta(minutes=minutes_ago):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _place(pod: Object) -> str:

@@ -7,10 +7,12 @@ pkg/constants, pkg/webhooks/pod_webhook.go; KubeRay 1.7.0: controllers/ray/utils
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tpuenv.jobs.diagnosis.cause import Cause, Pattern, event_words
 from tpuenv.jobs.diagnosis.snapshot import Snapshot, time_of
+from tpuenv.jobs.job import State
 
 _REASONS = (
     *("FailedCreate", "JobCreationFailed", "HeadlessServiceCreationFailed", "PVCCreationFailed"),
@@ -21,6 +23,12 @@ _REASONS = (
 _ON_ITS_WAY = ("follower pod node selector", "leader pod not yet scheduled", "this is an expected, transient error")
 
 _PATTERNS = (
+    Pattern(
+        code="followers-refused",
+        text=rf"denied the request: (?P<why>.*(?:{'|'.join(map(re.escape, _ON_ITS_WAY))}).*)",
+        cause="its pods cannot be created: JobSet refuses those that follow the first of a slice ({why})",
+        fix="`tpuenv requeue {job}` starts it again from its last checkpoint",
+    ),
     Pattern(
         code="service-account",
         text=r'error looking up service account (?P<namespace>[^/\s]+)/(?P<account>[^:\s]+): serviceaccount "',
@@ -85,9 +93,9 @@ def creation_causes(snapshot: Snapshot) -> Iterator[Cause]:
         about, message = event.get("involvedObject") or {}, str(event.get("message") or "")
         if event.get("reason") not in _REASONS or about.get("name") in pods:
             continue
-        if any(words in message for words in _ON_ITS_WAY):
+        if job.state != State.STUCK and any(words in message for words in _ON_ITS_WAY):
             continue
         for pattern in _PATTERNS:
-            if said := pattern.cause_of(str(event["reason"]), message):
+            if said := pattern.cause_of(str(event["reason"]), message, job=job.name):
                 yield Cause(code=pattern.code, cause=said[0], fix=said[1], evidence=(event_words(event),))
                 break

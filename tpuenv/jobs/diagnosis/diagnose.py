@@ -10,6 +10,7 @@ from tpuenv.jobs.diagnosis.creation import creation_causes
 from tpuenv.jobs.diagnosis.queues import queue_causes, wrong_causes
 from tpuenv.jobs.diagnosis.scheduling import scheduling_causes
 from tpuenv.jobs.diagnosis.snapshot import Snapshot
+from tpuenv.jobs.diagnosis.stuck import stuck_causes
 from tpuenv.jobs.job import WITH_PODS, Job, State
 from tpuenv.jobs.pod import Pod
 from tpuenv.kubernetes.objects import Object
@@ -57,6 +58,8 @@ def _causes(snapshot: Snapshot, build: str) -> Iterator[Cause]:
         yield from _failed(job)
     elif job.state in (State.WAITING, State.SUSPENDED):
         yield from queue_causes(snapshot)
+    elif job.state == State.STUCK:
+        yield from stuck_causes(snapshot)
     else:
         yield from _admitted(snapshot, build)
 
