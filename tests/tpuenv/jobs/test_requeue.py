@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from rehearsal.http_server import Request, Response
 from tests.rehearsal.job_sets import job_set
 from tests.tpuenv.jobs.conftest import Ground, act_as
 from tests.tpuenv.jobs.situations import make, situations
-from tpuenv.jobs import requeue as requeuing
 from tpuenv.main import main
 
 Capture = pytest.CaptureFixture[str]
@@ -23,7 +23,7 @@ Object = dict[str, Any]
 
 @pytest.fixture(autouse=True)
 def _files_here(one_slice_settings: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(requeuing.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
 def job(ground: Ground, name: str = "train") -> Object:
