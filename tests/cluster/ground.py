@@ -21,7 +21,7 @@ QUEUE_KINDS = (
     "AdmissionCheck",
     "ProvisioningRequestConfig",
 )
-OURS = re.compile("tpuenv-.*|(jobs-of-members|(pods|services|secrets)-of-teams)(-binding)?")
+OURS = re.compile("tpuenv-.*|((jobs|deletions)-of-members|(pods|services|secrets)-of-teams)(-binding)?")
 OUR_KINDS = ("ClusterRole", "ClusterRoleBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 
 

@@ -61,7 +61,10 @@ def expected(answer: Object) -> tuple[str, ...]:
         return (stated,)
     if reasons == ["preempts"]:
         return (ADMITTED,)  # it waits until the others are stopped
-    if answer["verdict"] in ("never", "refused") and reasons and STRICTER_THAN_KUEUE.keys() | POLICIES >= {*reasons}:
+    later = STRICTER_THAN_KUEUE.keys() | POLICIES >= {*reasons}
+    if later and (
+        (answer["verdict"] == "never" and reasons) or (answer["verdict"] == "refused" and POLICIES & {*reasons})
+    ):
         return (ADMITTED,)
     return MEANT[answer["verdict"]]
 

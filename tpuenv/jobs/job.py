@@ -112,7 +112,7 @@ class Job:
         order = (spec.get("startupPolicy") or {}).get("startupPolicyOrder")
         one_by_one = order == "InOrder" or any(part.get("dependsOn") for part in parts)
         waits = any(pod.unschedulable for pod in self.pods) or (one_by_one and bool(self.pods))
-        return len(self.host_pods) < max(self.hosts, 1) and not waits
+        return self.missing > 0 and not waits
 
     @property
     def program_part(self) -> str:
@@ -158,6 +158,11 @@ class Job:
         """By slice and host, and where one was replaced, the newer later."""
         pods = tuple(pod for pod in self.pods if pod.has_chips) or tuple(pod for pod in self.pods if not pod.is_beside)
         return tuple(sorted(pods, key=lambda pod: (pod.slice, pod.host, pod.created, pod.name)))
+
+    @property
+    def missing(self) -> int:
+        """Of the hosts, how many have no pod. One that has failed is none: a Job keeps it, and makes another."""
+        return max(max(self.hosts, 1) - sum(pod.phase != "Failed" for pod in self.host_pods), 0)
 
     @property
     def running(self) -> int:

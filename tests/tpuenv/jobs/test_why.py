@@ -16,7 +16,7 @@ from requests.adapters import BaseAdapter
 from environment import Environment
 from manifests.recipes import all_recipes
 from manifests.render import rendered
-from rehearsal.http_server import Request
+from rehearsal.http_server import Request, Response
 from rehearsal.kubernetes.server import PREFIX, serve
 from tests.rehearsal.deployed import api_of
 from tests.rehearsal.fake import FakeCloud
@@ -134,6 +134,19 @@ def test_the_command_answers_and_changes_nothing(ground: Ground, capsys: pytest.
     assert lines[0].startswith("JobSet tpu-training/train, failed: slice 0, host 2 ended with exit code 1")
     assert lines[-1] == "    ValueError: no such dataset"
     assert all(request.startswith("GET ") for request in ground.requests)
+
+
+@pytest.mark.usefixtures("default_settings")
+def test_a_log_that_no_node_gives_any_more_does_not_hide_the_cause(
+    ground: Ground, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make(ground.api, SITUATIONS["program-failed-on-one-host"])
+    lost = Response(status=500, body=b"dial tcp 10.0.0.7:10250: connect: connection refused")
+    ground.before.append(lambda request: lost if request.path.endswith("/log") else None)
+    assert main(["why", "train"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("JobSet tpu-training/train, failed: slice 0, host 2 ended with exit code 1")
+    assert lines[-1].startswith("    none: ") and "connection refused" in lines[-1]
 
 
 @pytest.mark.usefixtures("default_settings")

@@ -11,7 +11,7 @@ from tpuenv.jobs.job import Job
 from tpuenv.jobs.log import Position, new_lines
 from tpuenv.jobs.pod import Pod
 from tpuenv.kubernetes.client import Cluster
-from tpuenv.kubernetes.errors import ApiError
+from tpuenv.kubernetes.errors import ApiError, Unreachable
 
 _LAST_LINES = 10
 _MOST = 4  # further causes
@@ -47,9 +47,13 @@ def _log(cluster: Cluster, job: Job, pod: Pod) -> Iterator[str]:
 
 
 def last_lines(cluster: Cluster, job: Job, pod: Pod, *, lines: int) -> Iterator[str]:
-    """The end of what a pod has logged; why there is none, where there is none."""
+    """The end of what a pod has logged; why there is none, where there is none: its node may be gone."""
     try:
-        with closing(cluster.log(job.team, pod.name, container=pod.container, tail=lines)) as log:
+        with closing(
+            cluster.with_little_patience().log(job.team, pod.name, container=pod.container, tail=lines)
+        ) as log:
             yield from new_lines(log, Position())
     except ApiError as error:
         yield f"none: {error.said}"
+    except Unreachable as error:
+        yield f"none: {error}"

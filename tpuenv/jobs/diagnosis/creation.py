@@ -83,7 +83,7 @@ _PATTERNS = (
 def creation_causes(snapshot: Snapshot) -> Iterator[Cause]:
     """Only while pods are missing, and since the last was created: events of earlier starts stay for an hour."""
     job = snapshot.job
-    if len(job.host_pods) >= max(job.hosts, 1):
+    if not job.missing:
         return
     pods = {pod.name for pod in job.pods}
     since = max((pod.created[:19] for pod in job.pods), default="")

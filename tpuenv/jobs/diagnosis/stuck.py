@@ -44,4 +44,4 @@ def _why(job: Job) -> str:
     if evicted.get("status") == "True":
         return f"though Kueue has stopped it ({shown(evicted.get('reason'))})"
     noun = "host" if job.slices else "pod"
-    return f"and only {len(job.host_pods)} of {counted(job.hosts, noun)} have a pod"
+    return f"and only {max(job.hosts, 1) - job.missing} of {counted(job.hosts, noun)} have a pod"
