@@ -79,6 +79,7 @@ def test_every_attribute_that_a_file_names_is_in_the_schema(type_: str) -> None:
     named |= {*row.permissions.acts_as, *([row.listing.attribute.partition(".")[0]] if row.listing else [])}
     if facts := row.provider:
         named |= {*facts.replaces, *facts.count_replaces, *facts.defaults, *facts.forms, *facts.never_sent}
+        named |= {*facts.unplanned_with, *(path for paths in facts.unplanned_with.values() for path in paths)}
         named |= {*facts.computed_blocks, *facts.sensitive, *facts.from_provider}
     # An attribute may be an object, with a path of its own for what is in it; a manifest may be anything.
     unknown = {path for path in named - {"number"} if not {path, path.rpartition(".")[0]} & known}

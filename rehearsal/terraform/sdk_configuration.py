@@ -6,6 +6,7 @@ Source: `schemaMap.Diff` in hashicorp/terraform-plugin-sdk 2.37.0, helper/schema
 from __future__ import annotations
 
 import itertools
+from collections.abc import Container
 from typing import Any
 
 from rehearsal.terraform.schemas import Block
@@ -23,18 +24,24 @@ def completed(
     An attribute that nobody sets and that is empty in `prior` stays as it is there: to the SDK both are the same. A
     block that the server decides is as it was, or not known yet.
     """
-    return _completed(block, value, prior, facts, "")
+    kept = {path for setting, paths in facts.unplanned_with.items() if value.get(setting) is True for path in paths}
+    return _completed(block, value, prior, facts, "", kept)
 
 
 def _completed(
-    block: Block, value: dict[str, Value], prior: dict[str, Value] | None, facts: ProviderFacts, prefix: str
+    block: Block,
+    value: dict[str, Value],
+    prior: dict[str, Value] | None,
+    facts: ProviderFacts,
+    prefix: str,
+    kept: Container[str],
 ) -> dict[str, Value]:
     before = prior or {}
     out = dict(value)
     for name, attribute in block.attributes.items():
         path = prefix + name
         if out.get(name) is None:
-            out[name] = facts.defaults.get(path)
+            out[name] = before.get(name) if path in kept else facts.defaults.get(path)
         if out[name] is None and not attribute.computed and before.get(name) in _ZEROS:
             out[name] = before.get(name)
         if facts.forms.get(path) == "upper" and isinstance(out[name], str):
@@ -47,7 +54,7 @@ def _completed(
             # A member of a set has no place, and so nothing before; what the server decides of it is nothing here.
             old: Any = itertools.repeat({}) if nested.nesting == "set" else before.get(name) or ()
             out[name] = [
-                _completed(nested.block, item, was, facts, f"{prefix}{name}.") if isinstance(item, dict) else item
+                _completed(nested.block, item, was, facts, f"{prefix}{name}.", kept) if isinstance(item, dict) else item
                 for item, was in zip(items, itertools.chain(old, itertools.repeat(None)), strict=False)
             ]
     return out

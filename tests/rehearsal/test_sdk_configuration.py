@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from rehearsal.terraform import sdk_configuration
@@ -39,6 +41,17 @@ def test_defaults_fill_what_nobody_set_in_every_block_that_is_there() -> None:
         BLOCK, written, value(rows=[{"kind": "old", "in": []}, {"kind": "old", "in": []}]), FACTS
     )
     assert done["rows"] == [{"kind": "plain", "in": [{"kind": "x", "on": True}]}, {"kind": "own", "in": []}]
+
+
+def test_a_default_that_another_attribute_suppresses_is_not_planned() -> None:
+    block = Block(attributes=BLOCK.attributes | {"auto": Attribute(type_="bool", optional=True)}, blocks=BLOCK.blocks)
+    facts = dataclasses.replace(FACTS, unplanned_with={"auto": ("rows.kind",)})
+    for auto, was, planned in ((False, None, "plain"), (True, None, None), (True, "old", "old")):
+        prior = value(rows=[{"kind": was, "in": []}], auto=False)
+        rows: list[object] = [{"kind": None, "in": []}]
+        assert (
+            sdk_configuration.completed(block, value(rows=rows, auto=auto), prior, facts)["rows"][0]["kind"] == planned
+        )
 
 
 def test_a_form_of_its_own_is_planned() -> None:

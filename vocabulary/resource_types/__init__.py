@@ -110,6 +110,8 @@ class ProviderFacts:
     computed_blocks blocks that the server decides where the configuration has none
     from_provider   attributes that are planned from the settings of the provider where they are not set
     defaults        values of attributes that are not set
+    unplanned_with  by an attribute, others that stay as they were where it is true and they are not set
+                    (`DiffSuppressFunc`): their defaults are not planned
     sensitive       attributes that Terraform does not show; a state that does not say so is planned to be updated
     forms           attributes that the state has in a form of their own (`StateFunc`): "upper" for capitals
     never_sent      attributes that are planned in place and that no update sends to the API
@@ -123,6 +125,7 @@ class ProviderFacts:
     sensitive: tuple[str, ...] = ()
     from_provider: tuple[str, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    unplanned_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     forms: Mapping[str, str] = field(default_factory=dict)
     never_sent: tuple[str, ...] = ()
 
