@@ -16,6 +16,7 @@ import yaml
 
 from admission import NotAWorkload
 from admission.boundary import Boundary, boundary_of, refusals_of
+from admission.workload import EXCLUSIVE_TOPOLOGY
 from environment import Environment, PoolGroup, Team
 from environment.fleet.node_selector import node_selector
 from environment.fleet.values import meant
@@ -25,7 +26,7 @@ from manifests.images import DOCKERFILE, BadDockerfile, reference
 from manifests.recipe import shown
 from manifests.recipes import KUSTOMIZATION, NAME_REFERENCES, BadManifest, Recipe, all_recipes
 from vocabulary import yaml_text
-from vocabulary.keys import CPU_GROUP, JOBSET_LABEL, LOCAL_QUEUE, POOL_GROUP_LABEL
+from vocabulary.keys import CPU_GROUP, JOBSET_LABEL, LOCAL_QUEUE, POOL_GROUP_LABEL, POOL_LABEL
 from vocabulary.printable import counted, limited, quoted, shortened
 
 __all__ = ["LONGEST_NAME", "BadManifest", "Run", "arguments", "parameters", "render", "rendered", "unique_name"]
@@ -342,6 +343,8 @@ def _derived(run: Run) -> dict[str, str]:
         "DEVICES": str(mesh.devices(slice_)),
         "SLICES": str(run.slices),
         "GROUP_SLICES": str(run.group.slices),
+        # Slices of one host may share a node pool, which one job would keep the others from.
+        "EXCLUSIVE_TOPOLOGY": f"{EXCLUSIVE_TOPOLOGY}: {POOL_LABEL}" if slice_.hosts > 1 else "",
     }
 
 

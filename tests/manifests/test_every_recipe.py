@@ -115,6 +115,23 @@ def test_a_name_of_its_own_changes_nothing_but_the_names_of_the_objects(recipe: 
     assert plain == named
 
 
+@pytest.mark.parametrize("tpu_type", ["v6e-4", "v6e-16", "v5litepod-1", "v5litepod-32", "v4-32"])
+@EVERY_RECIPE
+def test_a_job_has_a_node_pool_to_itself_where_a_slice_is_several_hosts_and_only_there(
+    recipe: Recipe, tpu_type: str
+) -> None:
+    """GKE puts several slices of one host into a pool that it creates itself."""
+    group = dataclasses.replace(DEFAULT.groups[0], slice=slice_for(tpu_type))
+    if not recipe.tpu or recipe.unsuited(group):
+        return
+    for item in objects(rendered(run_of(recipe, group=group))):
+        for job in item["spec"].get("replicatedJobs", ()):
+            annotations = job["template"].get("metadata", {}).get("annotations", {})
+            exclusive = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
+            on_several_hosts = job["name"] == "slice" and group.slice.hosts > 1
+            assert annotations == (exclusive if on_several_hosts else {}), job["name"]
+
+
 def shell_words(text: str) -> list[str]:
     """What a shell makes of the text; nothing if it is no line of a shell."""
     try:

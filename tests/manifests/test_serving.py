@@ -88,9 +88,8 @@ def test_pods_act_as_the_team_and_start_no_other_without_chips_on_a_slice(recipe
         pod = pod_of(job_set, job["name"])
         assert pod["serviceAccountName"] == "tpu-training"
         assert "hostNetwork" not in pod, "there the rights of the account do not hold"
-        exclusive = job["template"].get("metadata", {}).get("annotations", {})
         has_chips = "google.com/tpu" in container_of(job_set, job["name"])["resources"].get("limits", {})
-        assert has_chips == bool(exclusive) == ("nodeSelector" in pod)
+        assert has_chips == ("nodeSelector" in pod)
 
 
 @pytest.mark.parametrize(
