@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from admission.cluster import ZERO, Flavor, Shape
-from admission.result import Reason, amount, asked, never
+from admission.result import Reason, amount, asked, never, waits
 from admission.workload import EXCLUSIVE_TOPOLOGY, PodSet, Workload, containers_of
 from vocabulary.keys import ACCELERATOR_LABEL, POOL_GROUP_LABEL, QUEUED_TAINT, TOPOLOGY_LABEL, TPU
 from vocabulary.printable import counted
@@ -73,14 +73,17 @@ def without_chips(pods: PodSet) -> Iterator[Reason]:
 
 
 def exclusive_cpu_pods(workload: Workload) -> Iterator[Reason]:
-    """JobSet gives every replicated job under the annotation a node pool that no other JobSet has a pod in."""
+    """JobSet keeps a job under the annotation apart from the pods of every other job of a JobSet, in all namespaces.
+
+    JobSet 0.12.0, pkg/webhooks/pod_mutating_webhook.go, setExclusiveAffinities.
+    """
     for pods in workload.pod_sets:
         if pods.exclusive and not wants_tpu_nodes(pods):
-            yield never(
+            yield waits(
                 "exclusive-topology",
                 pods.name,
-                "under exclusive-topology it, too, demands a node pool of its own, and stays pending beside any other "
-                "JobSet on the CPU nodes while the slices stand idle",
+                "under exclusive-topology it, too, takes a node pool to itself: it waits while a job of any JobSet "
+                "beside it has a pod on the CPU pool, and keeps the pods of such jobs off while it runs",
                 f"put the annotation {EXCLUSIVE_TOPOLOGY} on the TPU replicatedJob's template only",
             )
 
