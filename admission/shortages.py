@@ -103,10 +103,16 @@ def _too_big(cluster: Cluster, queue: ClusterQueue, pods: PodSet, matching: list
 
 
 def _beyond(cluster: Cluster, queue: ClusterQueue, pods: PodSet, attempt: Attempt, shortage: Shortage) -> Reason:
-    limited = cluster.quota(queue.name, (attempt.flavor, shortage.resource)).borrowing_limit is not None
+    key = (attempt.flavor, shortage.resource)
+    limited = cluster.quota(queue.name, key).borrowing_limit is not None
     requested, has = _in_slices(cluster, attempt, shortage, shortage.has)
-    alone = limited or not queue.cohort
-    most = f"ClusterQueue {queue.name} can have {has}" if alone else f"all teams together have {has}"
+    kept = any(cluster.quota(name, key).local for name in cluster.members(queue.name) if name != queue.name)
+    if limited or not queue.cohort:
+        most = f"ClusterQueue {queue.name} can have {has}"
+    elif kept:
+        most = f"ClusterQueue {queue.name} can have {has}, for other teams lend no more"
+    else:
+        most = f"all teams together have {has}"
     return never(
         "too-many-slices" if shortage.resource == TPU else "too-big",
         pods.name,

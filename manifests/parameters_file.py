@@ -4,6 +4,7 @@
     tpu: false                              # it runs on the CPU pool; default true
     generations: [v5e, v6e]                 # of TPUs that it runs on; default all
     hosts: 1                                # of the slices that it runs on; default any number
+    multislice: true                        # all slices of a run are one program; default false
     images: [tensorboard]                   # recipes whose images the manifests use as ${IMAGE_TENSORBOARD}
     parameters:                             # of the manifests, as ${MAX_RESTARTS}
       max_restarts: {default: 10, kind: count, help: How often a failed run starts again}
@@ -44,8 +45,8 @@ from vocabulary.yaml_text import NotYaml, Value, parse
 _KEY = "[A-Za-z][A-Za-z0-9_]*"
 _PRESET = "preset"  # chooses one, so it is no key of a recipe
 _RECIPE_KEYS = (
-    *("summary", "tpu", "generations", "hosts", "images", "parameters", "arguments", "more_arguments", "mesh"),
-    *("presets", "preset"),
+    *("summary", "tpu", "generations", "hosts", "multislice", "images", "parameters", "arguments"),
+    *("more_arguments", "mesh", "presets", "preset"),
 )
 _PARAMETER_KEYS = ("default", "required", "example", "kind", "help", "choices", "least", "most")
 _MOST = 999_999_999  # as a bound of a value
@@ -83,6 +84,7 @@ class _Parser:
             tpu=reader.parsed(values["tpu"], true_or_false) is not False if "tpu" in values else True,
             generations=self._generations(values.get("generations")),
             hosts=(reader.parsed(values["hosts"], whole(1, _MOST)) or 0) if "hosts" in values else 0,
+            multislice=bool("multislice" in values and reader.parsed(values["multislice"], true_or_false)),
             images=tuple(reader.listed(values["images"], text_value)) if "images" in values else (),
             parameters=self._parameters(values.get("parameters"), argument=False),
             arguments=self._parameters(values.get("arguments"), argument=True),
@@ -93,7 +95,7 @@ class _Parser:
         self._check_keys(root, recipe)
         if recipe.mesh.keys and not recipe.tpu:
             reader.complain(values["mesh"], "divides TPUs, and the recipe has tpu: false; remove one of them")
-        for key in ("generations", "hosts"):
+        for key in ("generations", "hosts", "multislice"):
             if key in values and not recipe.tpu:
                 reader.complain(values[key], "is about TPUs, and the recipe has tpu: false; remove one of them")
         others = {*recipe.parameters, *recipe.arguments, *recipe.mesh.keys}

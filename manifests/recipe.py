@@ -21,7 +21,7 @@ class Recipe:
     """One folder. `manifests` are the texts of its YAML files, with ${NAMES}, by file name in their order.
 
     `generations` and `hosts` are the TPUs that its program runs on: "v5e", and how many hosts a slice has. () and 0
-    mean all.
+    mean all. `multislice`: all slices of a run are one program.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Recipe:
     tpu: bool = True
     generations: tuple[str, ...] = ()
     hosts: int = 0
+    multislice: bool = False
     images: tuple[str, ...] = ()
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     arguments: Mapping[str, Parameter] = field(default_factory=dict)
@@ -65,6 +66,18 @@ class Recipe:
             if why := ray_obstacle(slice_.topology, slice_.hosts, queued=queued):
                 return f"recipe {self.name} does not run on {of_group}: {why}"
         return ""
+
+    def joins(self, group: PoolGroup) -> bool:
+        """Whether a run can have several slices of this pool group.
+
+        "Multislice only supports multi-host TPU slice node pools":
+        https://cloud.google.com/kubernetes-engine/docs/how-to/tpu-multislice
+        """
+        return group.slice.hosts > 1 or not self.multislice
+
+    def most_slices(self, group: PoolGroup) -> int:
+        """How many slices of this pool group a run can have."""
+        return group.slices if self.joins(group) else 1
 
     def value(self, key: str, text: str) -> str:
         """The value of one of the keys, as it is filled in; of a mesh it is as written.

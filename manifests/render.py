@@ -16,6 +16,7 @@ import yaml
 
 from admission import NotAWorkload
 from admission.boundary import Boundary, boundary_of, refusals_of
+from admission.workload import EXCLUSIVE_TOPOLOGY
 from environment import Environment, PoolGroup, Team
 from environment.fleet.node_selector import node_selector
 from environment.fleet.values import meant
@@ -25,7 +26,7 @@ from manifests.images import DOCKERFILE, BadDockerfile, reference
 from manifests.recipe import shown
 from manifests.recipes import KUSTOMIZATION, NAME_REFERENCES, BadManifest, Recipe, all_recipes
 from vocabulary import yaml_text
-from vocabulary.keys import CPU_GROUP, JOBSET_LABEL, LOCAL_QUEUE, POOL_GROUP_LABEL
+from vocabulary.keys import CPU_GROUP, JOBSET_LABEL, LOCAL_QUEUE, POOL_GROUP_LABEL, POOL_LABEL
 from vocabulary.printable import counted, limited, quoted, shortened
 
 __all__ = ["LONGEST_NAME", "BadManifest", "Run", "arguments", "parameters", "render", "rendered", "unique_name"]
@@ -288,15 +289,27 @@ def _bad_run(run: Run) -> Iterator[str]:
         yield f"team {run.team.name} may not use pool group '{group.name}'; it may use {', '.join(run.team.pools)}"
     elif group and (why := recipe.unsuited(group)):
         yield f"{why}; {_suited(run)}"
-    most = group.slices if group else 1
+    most = recipe.most_slices(group) if group else 1
     if not 1 <= run.slices <= most:
-        there_are = f"pool group {group.name} has {counted(most, 'slice')}" if group else "it runs on the CPU pool"
-        yield f"slices: '{run.slices}' is not possible: {there_are}; use 1" + (f" to {most}" if most > 1 else "")
+        yield f"slices: '{run.slices}' is not possible: {_limit(run)}; use 1" + (f" to {most}" if most > 1 else "")
     if run.name is not None and not re.fullmatch(rf"[a-z]([a-z0-9-]{{0,{LONGEST_NAME - 2}}}[a-z0-9])?", run.name):
         yield (
             f"name: {quoted(run.name)} cannot name a run; use 1 to {LONGEST_NAME} lower-case letters, digits and "
             "hyphens, the first a letter, no hyphen last"
         )
+
+
+def _limit(run: Run) -> str:
+    """Why the run cannot have more slices."""
+    recipe, group = run.recipe, run.group
+    if group is None:
+        return "it runs on the CPU pool"
+    if recipe.joins(group) or run.slices < 1:
+        return f"pool group {group.name} has {counted(group.slices, 'slice')}"
+    return (
+        f"recipe {recipe.name} makes one program of its slices, and GKE joins only slices of several hosts; a slice of "
+        f"pool group {group.name} ({group.slice.tpu_type}) has 1"
+    )
 
 
 def _suited(run: Run) -> str:
@@ -342,6 +355,8 @@ def _derived(run: Run) -> dict[str, str]:
         "DEVICES": str(mesh.devices(slice_)),
         "SLICES": str(run.slices),
         "GROUP_SLICES": str(run.group.slices),
+        # Slices of one host may share a node pool, which one job would keep the others from.
+        "EXCLUSIVE_TOPOLOGY": f"{EXCLUSIVE_TOPOLOGY}: {POOL_LABEL}" if slice_.hosts > 1 else "",
     }
 
 

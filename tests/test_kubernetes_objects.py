@@ -41,7 +41,7 @@ def test_kueue_is_spoken_to_in_one_version(case: str, synthesis: Synthesis) -> N
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_hello_tpu_fills_a_slice_and_only_the_tpu_job_is_exclusive(case: str, synthesis: Synthesis) -> None:
+def test_hello_tpu_fills_a_slice_and_has_one_of_several_hosts_to_itself(case: str, synthesis: Synthesis) -> None:
     environment = synthesis.environment(case)
     for team, group in ((team, group) for team in environment.teams for group in environment.groups):
         if group.name not in team.pools:
@@ -52,9 +52,8 @@ def test_hello_tpu_fills_a_slice_and_only_the_tpu_job_is_exclusive(case: str, sy
         assert job_set["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] == (team.priority or "medium")
         assert "annotations" not in job_set["metadata"]
         (replicated,) = job_set["spec"]["replicatedJobs"]
-        assert replicated["template"]["metadata"]["annotations"] == {
-            "alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"
-        }
+        exclusive = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
+        assert replicated["template"]["metadata"]["annotations"] == (exclusive if group.slice.hosts > 1 else {})
         job = replicated["template"]["spec"]
         assert job["parallelism"] == job["completions"] == group.slice.hosts
         pod = job["template"]["spec"]

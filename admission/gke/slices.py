@@ -1,7 +1,8 @@
 """What a TPU slice asks of the pods on it, and a node of every pod: what Kueue ignores, and GKE insists on.
 
 Facts: GKE, "About TPUs in GKE" and "Deploy TPU workloads in GKE Standard": pods ask for all chips of their host, a
-multi-host slice runs one pod on each host, its pods are indexed, and the node labels have accelerator and topology. The
+multi-host slice runs one pod on each host, its pods are indexed, and the node labels have accelerator and topology.
+"Deploy TPU Multislices in GKE": one program on several slices needs slices of several hosts. The
 webhook of GKE's Ray add-on takes no other numOfHosts than that (ai-on-gke/kuberay-tpu-webhook, main.go).
 """
 
@@ -10,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from admission.cluster import ZERO, Flavor, Shape
-from admission.result import Reason, amount, asked, never
-from admission.workload import EXCLUSIVE_TOPOLOGY, PodSet, Workload
+from admission.result import Reason, amount, asked, never, waits
+from admission.workload import EXCLUSIVE_TOPOLOGY, PodSet, Workload, containers_of
 from vocabulary.keys import ACCELERATOR_LABEL, POOL_GROUP_LABEL, QUEUED_TAINT, TOPOLOGY_LABEL, TPU
 from vocabulary.printable import counted
 from vocabulary.ray import ray_obstacle
@@ -72,14 +73,17 @@ def without_chips(pods: PodSet) -> Iterator[Reason]:
 
 
 def exclusive_cpu_pods(workload: Workload) -> Iterator[Reason]:
-    """JobSet gives every replicated job under the annotation a node pool that no other JobSet has a pod in."""
+    """JobSet keeps a job under the annotation apart from the pods of every other job of a JobSet, in all namespaces.
+
+    JobSet 0.12.0, pkg/webhooks/pod_mutating_webhook.go, setExclusiveAffinities.
+    """
     for pods in workload.pod_sets:
         if pods.exclusive and not wants_tpu_nodes(pods):
-            yield never(
+            yield waits(
                 "exclusive-topology",
                 pods.name,
-                "under exclusive-topology it, too, demands a node pool of its own, and stays pending beside any other "
-                "JobSet on the CPU nodes while the slices stand idle",
+                "under exclusive-topology it, too, takes a node pool to itself: it waits while a job of any JobSet "
+                "beside it has a pod on the CPU pool, and keeps the pods of such jobs off while it runs",
                 f"put the annotation {EXCLUSIVE_TOPOLOGY} on the TPU replicatedJob's template only",
             )
 
@@ -118,6 +122,29 @@ def kept_slices(workload: Workload) -> Iterator[str]:
 def _of_slice(pods: PodSet, shape: Shape) -> Iterator[Reason]:
     yield from _chips(pods, shape)
     yield from _hosts(pods, shape)
+    if shape.hosts == 1 and pods.count > 1 and (variable := _multislice(pods)):
+        yield never(
+            "multislice-of-one-host",
+            pods.name,
+            f"sets {variable}, which makes one program of {pods.count} slices of {shape}; GKE joins only slices of "
+            "several hosts",
+            f"use one slice, or slices of several hosts; for {pods.count} programs set MEGASCALE_NUM_SLICES to nothing",
+        )
+
+
+def _multislice(pods: PodSet) -> str:
+    """The variable by which one program on several slices is known; "" where there is none.
+
+    Without any, GKE's webhook sets them, and whether the program heeds them nothing shows.
+    """
+    variables = {
+        item.get("name").text(): "a reference" if item.get("valueFrom").value else item.get("value").text()
+        for container in containers_of(pods.spec)
+        for item in container.get("env").items()
+    }
+    if variables.get("MEGASCALE_NUM_SLICES") in ("", "1"):
+        return ""
+    return next((name for name, value in variables.items() if name.startswith("MEGASCALE_") and value), "")
 
 
 def _selects(pods: PodSet, flavor: Flavor) -> bool:

@@ -281,6 +281,15 @@ def test_a_lending_limit_keeps_a_slice_at_home() -> None:
     assert explain([*objects, _used("a", "research")], _train("serving")).verdict == Verdict.ADMITTED
 
 
+def test_what_a_team_can_have_is_not_called_that_of_all_teams_where_some_is_never_lent() -> None:
+    objects = copy.deepcopy(list(_fleet("two-teams")))
+    serving = next(item for item in objects if item["metadata"]["name"] == "serving")
+    serving["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["lendingLimit"] = "0"
+    (reason,) = explain(objects, _train("research", slices=2)).reasons
+    assert reason.what.endswith("; ClusterQueue research can have 1 slice (16 chips), for other teams lend no more")
+    assert "ask for 1 slice (16 chips) or less" in reason.fix
+
+
 def test_trying_the_next_flavor_before_borrowing_is_respected() -> None:
     objects = copy.deepcopy(list(_fleet("mixed")))
     research = next(

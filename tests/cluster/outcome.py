@@ -27,6 +27,7 @@ STRICTER_THAN_KUEUE: Mapping[str, str] = {
     "exclusive-topology": "the scheduler",
     "hosts-per-slice": "GKE's webhook and libtpu",
     "missing-parallelism": "GKE's webhook and libtpu",
+    "multislice-of-one-host": "libtpu",
     "no-chips-requested": "libtpu",
     "no-completions": "GKE's webhook and libtpu",
     "no-image": "the API server refuses the pods",

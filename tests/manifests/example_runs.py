@@ -50,7 +50,7 @@ def runs(environment_: Environment, recipe: Recipe) -> Iterator[tuple[Run, bool]
         if not recipe.tpu:
             yield run, True
         for group in environment_.groups if recipe.tpu else ():
-            most = most_slices(team, environment_.teams, shared[group.name])
+            most = min(most_slices(team, environment_.teams, shared[group.name]), recipe.most_slices(group))
             able = group.name in suiting(environment_, recipe, team)
             for slices in sorted({1, max(1, most)}) if able else ():
                 yield dataclasses.replace(run, group=group, slices=slices), slices <= most

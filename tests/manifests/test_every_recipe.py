@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from admission import Verdict
+from admission.workload import Field, containers_of, templates_of
 from environment.settings.model import MOST_SLICES
 from environment.tpu import slice_for, tpu_types
 from environment.tpu_catalogue import GENERATIONS
@@ -29,7 +30,7 @@ from tests.synthesis import CASES, Synthesis
 from tests.yaml_files import documents_in
 from tpuenv.jobs.check import answers
 from tpuenv.jobs.manifests import Document
-from vocabulary.keys import JOBSET_LABEL
+from vocabulary.keys import JOBSET_LABEL, TPU
 
 IN_MAKE_TEST = ("default", "autopilot", "air-gapped", "three-teams-four-groups")
 EVERY_RECIPE = pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
@@ -113,6 +114,39 @@ def test_a_name_of_its_own_changes_nothing_but_the_names_of_the_objects(recipe: 
         assert before["metadata"].pop("name").startswith(recipe.name)
         assert after["metadata"].pop("name").startswith("mine")
     assert plain == named
+
+
+@pytest.mark.parametrize("tpu_type", ["v6e-4", "v6e-16", "v5litepod-1", "v5litepod-32", "v4-32"])
+@EVERY_RECIPE
+def test_a_job_has_a_node_pool_to_itself_where_a_slice_is_several_hosts_and_only_there(
+    recipe: Recipe, tpu_type: str
+) -> None:
+    """GKE puts several slices of one host into a pool that it creates itself."""
+    group = dataclasses.replace(DEFAULT.groups[0], slice=slice_for(tpu_type))
+    if not recipe.tpu or recipe.unsuited(group):
+        return
+    for item in objects(rendered(run_of(recipe, group=group))):
+        for job in item["spec"].get("replicatedJobs", ()):
+            annotations = job["template"].get("metadata", {}).get("annotations", {})
+            exclusive = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
+            on_several_hosts = job["name"] == "slice" and group.slice.hosts > 1
+            assert annotations == (exclusive if on_several_hosts else {}), job["name"]
+
+
+@EVERY_RECIPE
+def test_gke_finds_the_metrics_of_every_container_with_chips(recipe: Recipe) -> None:
+    """GKE exports duty cycle and memory of containers that name libtpu's port.
+
+    https://cloud.google.com/kubernetes-engine/docs/how-to/tpus#metrics
+    """
+    made = [Field(item) for item in objects(rendered(run_of(recipe)))]
+    pods = [template.get("spec") for item in made for template in templates_of(item)]
+    with_chips = [
+        container for pod in pods for container in containers_of(pod) if container.get("resources", "limits", TPU).value
+    ]
+    assert bool(with_chips) == recipe.tpu
+    for container in with_chips:
+        assert 8431 in [port.get("containerPort").value for port in container.get("ports").items()], container.path
 
 
 def shell_words(text: str) -> list[str]:

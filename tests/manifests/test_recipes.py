@@ -23,6 +23,12 @@ def test_each_recipe_says_in_a_line_what_it_is(recipe: Recipe) -> None:
     assert re.fullmatch(r"[A-Z].{20,110}\.", recipe.summary)
 
 
+def test_the_slices_of_a_run_are_one_program_or_a_server_each_or_for_the_user() -> None:
+    multislice = {recipe.name for recipe in all_recipes() if recipe.multislice}
+    assert multislice == {"hello-tpu", "maxtext", "ray-jax", "ray-maxtext"}
+    assert multislice >= {recipe.name for recipe in all_recipes() if recipe.mesh.across_slices}
+
+
 def test_a_folder_with_a_yaml_file_is_a_recipe_and_hidden_ones_and_caches_are_not(tmp_path: Path) -> None:
     folder = recipes_with(tmp_path, "serve", server="a: 1\n", client="a: 2\n")
     for name in (".git", "__pycache__", "shared"):
@@ -41,6 +47,7 @@ def test_a_recipe_is_what_its_parameters_file_says(tmp_path: Path) -> None:
         summary: Serves a model.
         generations: [v5e, tpu7x]
         hosts: 4
+        multislice: true
         images: [hello-tpu]
         parameters:
           restarts: {default: 010, kind: count, help: a}
@@ -55,7 +62,7 @@ def test_a_recipe_is_what_its_parameters_file_says(tmp_path: Path) -> None:
     (folder / "serve" / "keys.txt").write_text("extra\nrate\nother\nrestarts\nici_a\n")
     recipe = recipe_named("serve", folder)
     assert (recipe.summary, recipe.tpu, recipe.images) == ("Serves a model.", True, ("hello-tpu",))
-    assert (recipe.generations, recipe.hosts) == (("v5e", "tpu7x"), 4)
+    assert (recipe.generations, recipe.hosts, recipe.multislice) == (("v5e", "tpu7x"), 4, True)
     assert recipe.parameters["restarts"].default == "10"
     assert recipe.required == {"to": "b"}
     assert (recipe.arguments["rate"].default, recipe.arguments["how"].choices) == ("3e-5", ("fast", "slow"))
@@ -76,6 +83,7 @@ def test_a_recipe_is_what_its_parameters_file_says(tmp_path: Path) -> None:
         ("generations: [v6]", "generations: 'v6' is no generation of TPUs; did you mean 'v6e'?"),
         ("hosts: 0", "1: hosts: '0' is not a whole number from 1 to 999999999"),
         ("tpu: false\nhosts: 1", "2: hosts: is about TPUs, and the recipe has tpu: false; remove one of them"),
+        ("tpu: false\nmultislice: true", "2: multislice: is about TPUs, and the recipe has tpu: false; remove one of "),
         ("images: [nope]", "images: there is no recipe 'nope'; there are hello-tpu, serve"),
         ("arguments: {a: {kind: size, help: b}}", "1: arguments.a.kind: 'size' is no kind; there are count, number, "),
         ("arguments: {a: {kind: count}}", "1: arguments.a: needs a kind, which is one of count, number, flag, "),

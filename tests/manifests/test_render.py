@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import environment
+from environment.tpu import slice_for
 from manifests.images import reference
 from manifests.parameters import Parameter
 from manifests.recipes import (
@@ -55,6 +56,24 @@ def test_the_words_of_the_program_are_those_in_the_manifest() -> None:
     assert container["args"] == [f"{key}={value}" for key, value in arguments(run).items()]
     assert {"steps=3", "ici_data=4", "ici_model=4", "dcn_data=2"} <= {*container["args"]}
     assert job_set["spec"]["replicatedJobs"][0]["replicas"] == 2
+
+
+def test_slices_of_one_host_make_no_program_together(tmp_path: Path) -> None:
+    """ "Multislice only supports multi-host TPU slice node pools."
+    https://cloud.google.com/kubernetes-engine/docs/how-to/tpu-multislice
+    """
+    group = dataclasses.replace(DEFAULT.groups[0], slice=slice_for("v6e-4"), slices=3)
+    program, servers = (new_recipe(tmp_path / text, f"multislice: {text}") for text in ("true", "false"))
+    message = (
+        r"^slices: '2' is not possible: recipe serve makes one program of its slices, and GKE joins only slices of "
+        r"several hosts; a slice of pool group tpu \(v6e-4\) has 1; use 1$"
+    )
+    with pytest.raises(BadManifest, match=message):
+        rendered(run_of(program, group=group, slices=2))
+    assert rendered(run_of(program, group=group))
+    assert rendered(run_of(servers, group=group, slices=2))
+    several = dataclasses.replace(group, slice=slice_for("v6e-16"))
+    assert rendered(run_of(program, group=several, slices=2))
 
 
 def test_what_is_set_wins_over_the_preset_and_that_over_the_default(tmp_path: Path) -> None:

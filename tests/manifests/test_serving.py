@@ -65,7 +65,12 @@ def test_saxml_has_a_model_server_on_each_slice_and_derives_its_size() -> None:
     assert container["resources"]["limits"] == {"google.com/tpu": "4"}
     four, _ = run_on("saxml", "v4-32")
     assert container_of(four, "slice")["args"][-1] == "--platform_chip=tpuv4"
-    assert environment_of(job_set, "slice")["MEGASCALE_NUM_SLICES"] == "", "each slice is a server of its own"
+
+
+@pytest.mark.parametrize(("recipe", "tpu_type"), [("saxml", "v5litepod-32"), ("vllm", "v6e-4")])
+def test_the_servers_on_several_slices_are_not_one_program(recipe: str, tpu_type: str) -> None:
+    job_set, _ = run_on(recipe, tpu_type, slices=2)
+    assert environment_of(job_set, "slice")["MEGASCALE_NUM_SLICES"] == "", "GKE's webhook would set 2"
 
 
 def test_all_parts_of_saxml_have_one_root_in_the_teams_bucket_which_no_other_run_has() -> None:
@@ -83,9 +88,8 @@ def test_pods_act_as_the_team_and_start_no_other_without_chips_on_a_slice(recipe
         pod = pod_of(job_set, job["name"])
         assert pod["serviceAccountName"] == "tpu-training"
         assert "hostNetwork" not in pod, "there the rights of the account do not hold"
-        exclusive = job["template"].get("metadata", {}).get("annotations", {})
         has_chips = "google.com/tpu" in container_of(job_set, job["name"])["resources"].get("limits", {})
-        assert has_chips == bool(exclusive) == ("nodeSelector" in pod)
+        assert has_chips == ("nodeSelector" in pod)
 
 
 @pytest.mark.parametrize(

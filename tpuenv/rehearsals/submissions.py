@@ -102,8 +102,9 @@ def _rounds(environment: Environment, recipes: Sequence[Recipe]) -> Iterator[_Ro
                 without=tuple(name for name in most if not most[name]),
             )
             largest = max(most, key=lambda name: most[name], default="")
-            if largest and most[largest] > 1:
-                yield _Round(recipe=recipe, group=group, slices=most[largest], teams={largest: owned[largest]})
+            slices = min(most.get(largest, 0), recipe.most_slices(group))
+            if slices > 1:
+                yield _Round(recipe=recipe, group=group, slices=slices, teams={largest: owned[largest]})
 
 
 def _documents(parts: Parts, round_: _Round, team: Team) -> Iterator[Document]:
