@@ -9,7 +9,7 @@ pods pack onto CPU nodes, and whether what a pod mounts or pulls exists.
 Here: explain (runs the rules in their order, and stops or goes on by what they answer), result (the answer), workload
 (a manifest and its fields as objects that rules read), rule (the form of a rule), boundary (what the namespace of a
 team does not take), cluster (the queue objects),
-correction and shortages (what to change), syntax.
+correction and shortages (what to change), known_faults (of the pinned versions), syntax.
 
 Imports vocabulary/ alone. Knows no Environment.
 """

@@ -14,6 +14,7 @@ from admission.correction import corrected
 from admission.gke import slices
 from admission.gke.cpu_pool import cpu_pool_notes
 from admission.gke.node_labels import label_notes, label_reasons
+from admission.known_faults import fault_notes
 from admission.kuberay import clusters as ray_clusters
 from admission.kueue.features import fewest_pods, foreign_groups, way_reasons
 from admission.kueue.flavors import GroupOutcome, alternatives, usage_of
@@ -107,7 +108,7 @@ def _placed(
         notes += _pod_set_notes(cluster, queue, item)
     reasons += _once_corrected(cluster, queue, placement, priority, reasons)
     plans = [_plan(cluster, item) for item in placement.placed]
-    notes += [*cpu_pool_notes(cluster, workload, plans), *ray_clusters.notes(workload)]
+    notes += [*cpu_pool_notes(cluster, workload, plans), *ray_clusters.notes(workload), *fault_notes(workload)]
     stopped = [item.name for item in placement.stopped]
     if _worst(reasons).badness <= Verdict.WAITS.badness:
         reasons += _preemption_reasons(stopped=stopped, contested=placement.contested)

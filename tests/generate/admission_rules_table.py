@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from admission.all_rules import RULES
+from admission.known_faults import KNOWN_FAULTS, KnownFault
 from admission.result import Verdict
 from admission.rule import Rule
 
@@ -94,10 +95,27 @@ LEFT_OUT = (
 )
 
 
+_FAULTS = """
+## Known faults of pinned versions
+
+`check` and `submit` say so in a note and refuse nothing.
+
+| until | what has it | what happens | what to do | source |
+|---|---|---|---|---|
+"""
+
+
 def page() -> str:
     rows = [f"| `{rule.code}` | {_kinds(rule)} | {_answer(rule)} | {rule.source} |" for rule in RULES]
     left = [f"- {source}: {why}." for source, why in LEFT_OUT]
-    return _HEAD + "\n".join(rows) + "\n\n## Left out\n\n" + "\n".join(left) + "\n"
+    faults = [_fault(fault) for fault in KNOWN_FAULTS]
+    parts = (_HEAD + "\n".join(rows), _FAULTS + "\n".join(faults), "\n## Left out\n\n" + "\n".join(left))
+    return "\n".join(parts) + "\n"
+
+
+def _fault(fault: KnownFault) -> str:
+    issues = ", ".join(f"[{issue.rpartition('/')[2]}]({issue})" for issue in fault.issues)
+    return f"| {fault.project} {fault.until} | {fault.manifest} | {fault.what} | {fault.avoid} | {issues} |"
 
 
 def _kinds(rule: Rule) -> str:
