@@ -14,6 +14,7 @@ from admission.correction import corrected
 from admission.gke import slices
 from admission.gke.cpu_pool import cpu_pool_notes
 from admission.gke.node_labels import label_notes, label_reasons
+from admission.gke.spot import spot_notes
 from admission.known_faults import fault_notes
 from admission.kuberay import clusters as ray_clusters
 from admission.kueue.features import fewest_pods, foreign_groups, way_reasons
@@ -177,6 +178,7 @@ def _pod_set_notes(cluster: Cluster, queue: ClusterQueue, item: Placed) -> Itera
     if flavor:
         yield from slices.notes(item.pods, flavor)
         yield from label_notes(cluster, item.pods, flavor)
+        yield from spot_notes(cluster, item.pods, flavor)
     yield from _notes(item.pods)
 
 

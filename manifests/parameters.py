@@ -17,13 +17,14 @@ _NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?"
 class Parameter:
     """One key. `default` is a good value of its kind, or None where there is none; then it may be required.
 
-    `example` is a good value of a required one. `choices` are those of the kind `choice`. `least` and `most` bound a
-    count or a number, and are themselves possible.
+    `on_spot` is the default on spot slices, where it is another. `example` is a good value of a required one. `choices`
+    are those of the kind `choice`. `least` and `most` bound a count or a number, and are themselves possible.
     """
 
     kind: str
     help: str
     default: str | None = None
+    on_spot: str | None = None
     required: bool = False
     example: str | None = None
     choices: tuple[str, ...] = ()

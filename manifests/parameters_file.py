@@ -21,7 +21,7 @@
 
 Kinds are count and number, both with `least: 1` and `most: 100` where there are bounds, text, flag, and choice with
 `choices: [...]`. An argument without a default is left out where
-it is not set. A default may name what is derived: "gs://${BUCKET}/data".
+it is not set. A default may name what is derived: "gs://${BUCKET}/data". `on_spot: 25` is the default on spot slices.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _RECIPE_KEYS = (
     *("summary", "tpu", "generations", "hosts", "multislice", "images", "parameters", "arguments"),
     *("more_arguments", "mesh", "presets", "preset"),
 )
-_PARAMETER_KEYS = ("default", "required", "example", "kind", "help", "choices", "least", "most")
+_PARAMETER_KEYS = ("default", "on_spot", "required", "example", "kind", "help", "choices", "least", "most")
 _MOST = 999_999_999  # as a bound of a value
 
 
@@ -144,10 +144,13 @@ class _Parser:
             reader.complain(place, f"has least or most, and its kind is not {' or '.join(BOUNDED)}; remove them")
             return None
         parameter = Parameter(kind=kind, help=help_, required=required, choices=choices, least=least, most=most)
-        default, example = (
-            reader.parsed(values[key], parameter.value) if key in values else None for key in ("default", "example")
+        default, on_spot, example = (
+            reader.parsed(values[key], parameter.value) if key in values else None
+            for key in ("default", "on_spot", "example")
         )
-        return replace(parameter, default=default, example=example)
+        if "on_spot" in values and "default" not in values:
+            reader.complain(place, "has on_spot and no default; give it one")
+        return replace(parameter, default=default, on_spot=on_spot, example=example)
 
     def _more(self, value: Value | None) -> tuple[str, tuple[str, ...]]:
         """The name of the file and its keys."""

@@ -17,7 +17,7 @@ import yaml
 from admission import NotAWorkload
 from admission.boundary import Boundary, boundary_of, refusals_of
 from admission.workload import EXCLUSIVE_TOPOLOGY
-from environment import Environment, PoolGroup, Team
+from environment import CapacityMode, Environment, PoolGroup, Team
 from environment.fleet.node_selector import node_selector
 from environment.fleet.values import meant
 from environment.kubernetes.team_objects import namespace
@@ -233,6 +233,8 @@ class _Values:
         recipe = run.recipe
         parameters = {**recipe.parameters, **recipe.arguments}
         values = {key: parameter.default for key, parameter in parameters.items() if parameter.default is not None}
+        if run.group and run.group.capacity is CapacityMode.SPOT:
+            values |= {key: parameter.on_spot for key, parameter in parameters.items() if parameter.on_spot is not None}
         preset = run.settings.get(PRESET, recipe.preset)
         if preset is not None and preset in recipe.presets:
             values |= recipe.presets[preset]

@@ -100,6 +100,14 @@ def test_a_recipe_is_what_its_parameters_file_says(tmp_path: Path) -> None:
             "arguments: {a: {kind: choice, choices: [b, c], default: d, help: b}}",
             "1: arguments.a.default: 'd' is not one of the choices; there are b, c",
         ),
+        (
+            "arguments: {a: {kind: count, help: b, on_spot: -1, default: 1}}",
+            "on_spot: '-1' is not a whole number from 0",
+        ),
+        (
+            "arguments: {a: {kind: count, help: b, on_spot: 1}}",
+            "1: arguments.a: has on_spot and no default; give it one",
+        ),
         ("arguments: {a: {kind: count, help: b, required: true}}", "1: arguments.a: is required; give it an example"),
         ("parameters: {a: {kind: count, help: b}}", "1: parameters.a: has no default; give it one, or required: true"),
         ("arguments: {a-b: {kind: count, help: b}}", "1: 'a-b' cannot be a key; write letters, digits and underscores"),

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import environment
+from environment import CapacityMode
 from environment.tpu import slice_for
 from manifests.images import reference
 from manifests.parameters import Parameter
@@ -74,6 +75,22 @@ def test_slices_of_one_host_make_no_program_together(tmp_path: Path) -> None:
     assert rendered(run_of(servers, group=group, slices=2))
     several = dataclasses.replace(group, slice=slice_for("v6e-16"))
     assert rendered(run_of(program, group=several, slices=2))
+
+
+def test_a_default_may_be_another_on_spot(tmp_path: Path) -> None:
+    recipe = new_recipe(tmp_path, "arguments: {period: {default: 100, on_spot: 25, kind: count, least: 1, help: a}}")
+    spot = dataclasses.replace(DEFAULT.groups[0], capacity=CapacityMode.SPOT)
+    assert arguments(run_of(recipe)) == {"period": "100"}
+    assert arguments(run_of(recipe, group=spot)) == {"period": "25"}
+    assert arguments(run_of(recipe, group=spot, settings={"period": "60"})) == {"period": "60"}
+
+
+@pytest.mark.parametrize("preset", ["llama3-8b", "sandbox-6.5b"])
+def test_maxtext_writes_checkpoints_more_often_on_spot_where_there_is_no_time_for_a_last_one(preset: str) -> None:
+    spot = dataclasses.replace(DEFAULT.groups[0], capacity=CapacityMode.SPOT)
+    run = run_of(recipe_named("maxtext"), settings={"preset": preset})
+    on_spot = arguments(dataclasses.replace(run, group=spot))["checkpoint_period"]
+    assert int(on_spot) < int(arguments(run)["checkpoint_period"])
 
 
 def test_what_is_set_wins_over_the_preset_and_that_over_the_default(tmp_path: Path) -> None:

@@ -141,7 +141,8 @@ def _help(parameter: Parameter) -> str:
         f"{word} {bound}" for word, bound in (("from", parameter.least), ("to", parameter.most)) if bound is not None
     ]
     required = [f"required, such as {parameter.example}"] if parameter.required else []
-    notes = "; ".join([*choices, *filter(None, [" ".join(bounds)]), *required])
+    on_spot = [f"{parameter.on_spot} on spot"] if parameter.on_spot is not None else []
+    notes = "; ".join([*choices, *filter(None, [" ".join(bounds)]), *on_spot, *required])
     return parameter.help + (f" ({notes})" if notes else "")
 
 

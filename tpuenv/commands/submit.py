@@ -116,5 +116,8 @@ def _check(environment: Environment, run: Run) -> None:
             starts = starts and not never
             if answer.explanation.verdict != Verdict.ADMITTED:
                 print("\n".join(answer.explanation.lines()), file=sys.stderr)
+            else:
+                for note in answer.explanation.notes:
+                    print(printable(f"note: {note}"), file=sys.stderr)
     if not starts:
         raise Failed("Nothing was created: correct the run, or the recipe, as said above.")

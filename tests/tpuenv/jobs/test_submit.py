@@ -92,6 +92,17 @@ def test_submit_says_when_nothing_was_compiled_for_the_slice(
     assert "compiled" not in capsys.readouterr().err, "it has no training step"
 
 
+@pytest.mark.parametrize(("group", "noted"), [("dev", True), ("burst", False)])
+@pytest.mark.usefixtures("fleet_settings")
+def test_submit_notes_how_little_time_pods_on_spot_have_to_end(
+    fleet: Ground, capsys: Capture, group: str, noted: bool
+) -> None:
+    assert main(["submit", "maxtext", "--team", "students", "--group", group]) == 1, "there is no image"
+    said = " ".join(capsys.readouterr().err.split())
+    note = "note: slice: on spot, pods get 15 s after the notice, whatever terminationGracePeriodSeconds says (300)"
+    assert (note in said) == noted, said
+
+
 def test_a_run_that_the_queues_would_never_admit_creates_nothing(
     ground: Ground, image: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
