@@ -148,6 +148,7 @@ TPU_VM_RUNTIMES = {
 # The least version of GKE, by generation; those without one are older than every version that GKE still has.
 # https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus; the recipes of AI-Hypercomputer/tpu-recipes
 LEAST_GKE_VERSIONS = {"tpu7x": "1.34.0-gke.2201000"}
+LEAST_GKE_VERSIONS_OF_AUTOPILOT = {"tpu7x": "1.34.1-gke.2541000"}
 
 # Google's page "TPU regions and zones", read November 2026. More zones are opened to single customers, and the list
 # grows: for hints and warnings, never to refuse.

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from environment import Environment
+from environment import CapacityMode, Environment
 from stacks.queries import Queries
 
 RESTARTS_AN_HOUR = 3
+
+# How long an admitted job may be without pods: as long as images take, and where slices are created on demand, the time
+# for that too, after which Kueue stops the job (PODS_READY_TIMEOUT_AUTOSCALED in platform.py).
+STARTING_MINUTES, STARTING_MINUTES_AUTOSCALED = 15, 135
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +38,15 @@ def alerts(environment: Environment) -> tuple[Alert, ...]:
             "says what the missing hosts lack: a node, an image, a volume. After a while Kueue stops the job and gives "
             "the slice to the next.",
         ),
+        Alert(
+            id_="ray-partly-ready",
+            title="a group of Ray workers is partly ready",
+            query=queries.partly_ready_ray(),
+            minutes=15,
+            help="Some hosts of a Ray cluster run and others do not. A program that needs all of them waits, and its "
+            "chips idle. `tpuenv why JOB` says what the missing hosts lack.",
+        ),
+        *_without_pods(environment, queries),
         Alert(
             id_="pending-while-quota-is-free",
             title="jobs wait although the quota of their team has room for them",
@@ -61,6 +75,22 @@ def alerts(environment: Environment) -> tuple[Alert, ...]:
             "use mirrors. https://cloud.google.com/nat/docs/troubleshooting",
         ),
     )
+
+
+def _without_pods(environment: Environment, queries: Queries) -> Iterator[Alert]:
+    """None where all slices are flex-start: a job may wait for those a week, and has its chips meanwhile."""
+    groups = [group for group in environment.groups if group.capacity is not CapacityMode.FLEX_START]
+    if groups:
+        created = any(group.autoscaled for group in groups)
+        yield Alert(
+            id_="chips-without-pods",
+            title="a team holds chips on which no pod runs",
+            query=f"{queries.held_without_pods(*(group.name for group in groups))} > 0",
+            minutes=STARTING_MINUTES_AUTOSCALED if created else STARTING_MINUTES,
+            help="A job of the team has its quota and no pods on some or all of its slices, so nobody can use those "
+            "chips. `tpuenv status` names such jobs as stuck and `tpuenv why JOB` says why; `tpuenv requeue JOB` "
+            "starts one again on the next free slice.",
+        )
 
 
 _NO_PORTS = 'reason="OUT_OF_RESOURCES"'

@@ -174,6 +174,18 @@ def _queues(queries: Queries) -> list[list[Tile]]:
             Chart(title="Chips in use by pool group", queries={"": queries.used("flavor")}, axis="chips", stacked=True),
         ],
         [
+            Chart(
+                title="Chips held on which no pod runs, by team",
+                queries={"": queries.held_without_pods()},
+                axis="chips",
+            ),
+            Chart(
+                title="Chips that wait for the rest of their slice, by Job",
+                queries=queries.idle_in_part(),
+                axis="chips",
+            ),
+        ],
+        [
             Chart(title="Jobs preempted in an hour, for a team", queries={"": queries.preempted()}, axis="jobs"),
             Chart(title="Evicted jobs in an hour, by reason", queries={"": queries.evicted()}, axis="jobs"),
         ],

@@ -19,6 +19,9 @@ from vocabulary.keys import POOL_GROUP_LABEL
 # Access is decided by IAM, not by scopes. https://cloud.google.com/kubernetes-engine/docs/how-to/access-scopes
 OAUTH_SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
 
+# A slice of many hosts waits for capacity and is created as one; for a large one that can take hours.
+SLICE_TIMEOUTS = dict.fromkeys(("create", "update", "delete"), "120m")
+
 # Google adds labels of its own to those of a pool, and a read returns them all: each deploy would remove them. Ours
 # never changes in a pool: its value is in the pool's name.
 NODE_LABELS = "node_config[0].labels"

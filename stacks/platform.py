@@ -11,7 +11,8 @@ from cdktf_cdktf_provider_google.data_google_project import DataGoogleProject
 from cdktf_cdktf_provider_helm.release import Release
 from constructs import Construct
 
-from environment import Environment
+from environment import CapacityMode, Environment
+from environment.fleet.model import LONGEST_WAIT_HOURS
 from environment.names import JOBSET_NAMESPACE, KUEUE_NAMESPACE
 from stacks.access import Access
 from stacks.base import ClusterUser
@@ -30,13 +31,15 @@ from vocabulary.sources import CHARTS, IMAGES
 
 # How long an admitted job may take until all its pods are ready, before its slices go to the next in the queue: longer
 # than pulling a training image on every host; than creating a slice, where that is done on demand; and than Google's
-# Dynamic Workload Scheduler lets a job wait, where it is used. One value for the whole cluster, and it cannot be off.
+# Dynamic Workload Scheduler lets pods wait, with flex-start. One value for the whole cluster, and it cannot be off. A
+# job of a queued group is admitted when its machines are there, so its time begins only then (admittedNotReadyWorkload
+# in Kueue 0.19.2).
 #
 # recoveryTimeout, how long a job that was running may be without a pod that it lost, is never the week: Kueue would
 # take the value of timeout for it, and the job would hold its slices idle for as long.
 PODS_READY_TIMEOUT = "30m"
 PODS_READY_TIMEOUT_AUTOSCALED = "2h"
-PODS_READY_TIMEOUT_SCHEDULED = "168h"
+PODS_READY_TIMEOUT_FLEX_START = f"{LONGEST_WAIT_HOURS}h"
 
 # How long the webhooks of a ready Kueue may still not answer.
 GATE_LIMIT_SECONDS = 300
@@ -209,7 +212,7 @@ def _kueue_configuration(environment: Environment) -> dict[str, Any]:
 
 
 def _wait_for_pods_ready(environment: Environment) -> dict[str, str]:
-    scheduled = any(group.capacity.comes_and_goes for group in environment.groups)
-    autoscaled = scheduled or any(group.autoscaled for group in environment.groups)
+    flex_start = any(group.capacity is CapacityMode.FLEX_START for group in environment.groups)
+    autoscaled = any(group.autoscaled for group in environment.groups)
     recovery = PODS_READY_TIMEOUT_AUTOSCALED if autoscaled else PODS_READY_TIMEOUT
-    return {"timeout": PODS_READY_TIMEOUT_SCHEDULED if scheduled else recovery, "recoveryTimeout": recovery}
+    return {"timeout": PODS_READY_TIMEOUT_FLEX_START if flex_start else recovery, "recoveryTimeout": recovery}

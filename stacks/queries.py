@@ -42,6 +42,12 @@ def metadata_label(key: str) -> str:
 
 NODE_POOL = metadata_label(POOL_LABEL)
 _QUOTA = ("cluster_queue", "flavor")  # what a quota is of: a team and a pool group
+
+# kube-state-metrics has pods under their names: a label, and the expression whose brackets take its value of a name.
+# JobSet and Kubernetes make them of the Job's name, the number of the pod and five characters; KubeRay of the worker
+# group's, without a number, so that all slices of a group count as one.
+_JOB = ("job_name", "(.+)-[0-9]+-[a-z0-9]{5}")
+_RAY_GROUP = ("ray_group", "(.+)-worker-[a-z0-9]{5}")
 ON_TPU_NODES = f'{metadata_label(ACCELERATOR_LABEL)}!=""'
 
 
@@ -191,17 +197,49 @@ class Queries:
         name = "compute.googleapis.com/Workload"
         return f"compute_googleapis_com:workload_{metric}{{{_matchers(name)}}}"
 
-    def partly_ready(self) -> str:
-        """Slices, or other Jobs of several pods, of whose pods some run and others do not.
+    def running_chips(self, *by: str) -> str:
+        """Chips of the containers that run, by labels of Google's metric of them."""
+        teams = f'namespace_name=~"{self.teams}"'
+        matchers = _matchers("k8s_container", self.of_google, f'resource_name="{TPU}"', teams)
+        return f"sum by ({', '.join(by)}) (kubernetes_io:container_accelerator_request{{{matchers}}})"
 
-        kube-state-metrics has the pods under their names, which JobSet and Kubernetes make of the Job's, the number of
-        the pod and five characters.
+    def held_without_pods(self, *flavors: str) -> str:
+        """Chips that a team has and that no container of it runs on, of these pool groups or of all.
+
+        The metric of the containers does not say of which pool group a chip is, so every one of the team counts.
         """
-        by = "sum by (namespace, job_name)"
-        series = f'kube_pod_status_phase{{{self.of_cluster},namespace=~"{self.teams}",phase=~"Pending|Running"}}'
-        running = series.replace('=~"Pending|Running"', '="Running"')
-        pods = r"(.+)-[0-9]+-[a-z0-9]{5}"
-        all_, up = (f'{by} (label_replace({each}, "job_name", "$1", "pod", "{pods}"))' for each in (series, running))
+        of = f',flavor=~"{"|".join(flavors)}"' if flavors else ""
+        series = f"kueue_cluster_queue_resource_usage{{{self.chips}{of}}}"
+        used = f"sum by (cluster_queue) (max by ({', '.join(_QUOTA)}) ({series}))"
+        running = self.running_chips("namespace_name")
+        running = f"sum by (cluster_queue) ({_as_label('cluster_queue', 'namespace_name', '(.+)', running)})"
+        return f"clamp_min({used} - ({running} or {used} * 0), 0)"
+
+    def partly_ready(self) -> str:
+        """Slices, or other Jobs of several pods, of whose pods some run and others do not."""
+        return self._partly_ready(*_JOB)
+
+    def partly_ready_ray(self) -> str:
+        """Worker groups of Ray clusters, of whose pods some run and others do not; never the head, on the CPU pool."""
+        return self._partly_ready(*_RAY_GROUP)
+
+    def idle_in_part(self) -> dict[str, str]:
+        """Chips of the pods that run and wait for the rest: of slices, and of worker groups of Ray, by a word."""
+        return {"slice": self._idle_in_part(*_JOB), "Ray": self._idle_in_part(*_RAY_GROUP)}
+
+    def _idle_in_part(self, label: str, pods: str) -> str:
+        chips = _as_label(label, "pod_name", pods, self.running_chips("namespace_name", "pod_name"))
+        chips = _as_label("namespace", "namespace_name", "(.+)", chips)
+        return f"sum by (namespace, {label}) ({chips}) and on (namespace, {label}) ({self._partly_ready(label, pods)})"
+
+    def _partly_ready(self, label: str, pods: str) -> str:
+        of = f'{self.of_cluster},namespace=~"{self.teams}",pod=~"{pods}"'
+
+        def counted(phases: str) -> str:
+            series = f"kube_pod_status_phase{{{of},{phases}}}"
+            return f"sum by (namespace, {label}) ({_as_label(label, 'pod', pods, series)})"
+
+        up, all_ = counted('phase="Running"'), counted('phase=~"Pending|Running"')
         return f"({up} / {all_} > 0) < 1"
 
     def cost(self) -> str:
@@ -232,4 +270,9 @@ def _matchers(resource: str, *others: str) -> str:
 
 def _named(query: str, how: str, label: str, source: str, pattern: str) -> str:
     """A query grouped by `source`, grouped by what `pattern` takes of it, under a short name."""
-    return f'{how} by ({label}) (label_replace({query}, "{label}", "$1", "{source}", "{pattern}"))'
+    return f"{how} by ({label}) ({_as_label(label, source, pattern, query)})"
+
+
+def _as_label(label: str, source: str, pattern: str, query: str) -> str:
+    """A query with one more label: what the brackets of `pattern` take of the label `source`."""
+    return f'label_replace({query}, "{label}", "$1", "{source}", "{pattern}")'

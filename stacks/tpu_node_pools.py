@@ -25,10 +25,7 @@ from constructs import Construct
 from environment import CapacityMode, Environment, PoolGroup
 from environment.addresses import MAX_PODS_TPU
 from stacks.base import EnvironmentStack
-from stacks.nodes import NODE_LABELS, node_config
-
-# A slice of many hosts waits for capacity and is created as one; for a large one that can take hours.
-TIMEOUT = "120m"
+from stacks.nodes import NODE_LABELS, SLICE_TIMEOUTS, node_config
 
 RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 
@@ -112,7 +109,7 @@ class TpuNodePools(EnvironmentStack):
                 ContainerNodePoolQueuedProvisioning(enabled=True) if group.capacity is CapacityMode.QUEUED else None
             ),
             node_config=self._node_config(group),
-            timeouts=ContainerNodePoolTimeouts(create=TIMEOUT, update=TIMEOUT, delete=TIMEOUT),
+            timeouts=ContainerNodePoolTimeouts(**SLICE_TIMEOUTS),
             upgrade_settings=_upgrades(group),
             lifecycle=TerraformResourceLifecycle(
                 replace_triggered_by=[f"terraform_data.{shape.friendly_unique_id}"],

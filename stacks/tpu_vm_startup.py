@@ -9,6 +9,7 @@ https://cloud.google.com/compute/docs/instances/startup-scripts/linux
 
 from __future__ import annotations
 
+import glob
 import os
 import subprocess
 import sys
@@ -21,6 +22,7 @@ METADATA = "http://{}/computeMetadata/v1/instance/attributes/".format(
     os.environ.get("GCE_METADATA_HOST", "metadata.google.internal")
 )
 FOLDER = os.environ.get("RAY_FOLDER", "/opt/ray")  # the virtual environment
+DEVICES = os.environ.get("RAY_DEVICES", "/dev")
 USER = "ray"
 PORT = os.environ.get("RAY_PORT", "6379")
 
@@ -63,6 +65,15 @@ def install(packages: str) -> None:
     retried(os.path.join(FOLDER, "bin", "pip"), "install", "--no-cache-dir", *checked, "-r", listed)
     with open(done, "w", encoding="utf-8") as file:
         file.write(packages)
+
+
+def open_chips() -> None:
+    """Lets Ray's user open the chips of this host, which the kernel may have given to root alone, until it restarts."""
+    names = sorted(name for kind in ("accel*", "vfio/*") for name in glob.glob(os.path.join(DEVICES, kind)))
+    devices = [name for name in names if not os.path.isdir(name)]
+    if devices:
+        run("chgrp", USER, *devices)
+        run("chmod", "g+rw", *devices)
 
 
 def start(host: int, addresses: list[str]) -> None:
@@ -109,6 +120,7 @@ def main() -> int:
         packages = attribute("python-packages")
         if subprocess.run(["id", USER], check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
             run("useradd", "--system", "--create-home", USER)
+        open_chips()
         install(packages)
         start(host, addresses)
     except (subprocess.CalledProcessError, urllib.error.URLError, OSError, ValueError, IndexError) as error:

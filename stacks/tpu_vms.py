@@ -18,7 +18,7 @@ from constructs import Construct
 from environment import CapacityMode, Environment, Team, TpuVm
 from environment.services import TPU_VM_SERVICES
 from stacks.base import EnvironmentStack
-from stacks.nodes import OAUTH_SCOPES
+from stacks.nodes import OAUTH_SCOPES, SLICE_TIMEOUTS
 from stacks.teams import BUCKET_ROLES, project_roles
 
 # Of the provider that has TPU VMs; the other provider of Google, of the same version, has none. Its bindings would
@@ -34,9 +34,11 @@ STARTUP_SCRIPT = Path(__file__).with_name("tpu_vm_startup.py")
 # https://cloud.google.com/compute/docs/metadata/setting-custom-metadata#limitations
 PYTHON_PACKAGES = Path(__file__).with_name("tpu_vm_requirements.txt")
 
-# What a member needs to log in: to look up the VM and its host keys, to reach it, to have an account on it, each with
-# its condition. OS Login also checks iam.serviceAccounts.actAs on the account of the VM, so these let nobody into the
-# VMs of another team, or into GKE's nodes.
+# What a member needs to log in: to look up the name of the VM, to reach it, to have an account on it, each with its
+# condition. Never tpu.nodes.update, with which `gcloud compute tpus tpu-vm ssh` writes a key into the metadata of the
+# VM: it writes the start-up script too, which runs as root.
+# OS Login also checks iam.serviceAccounts.actAs on the account of the VM, so these let nobody into the VMs of another
+# team, or into GKE's nodes.
 # https://cloud.google.com/compute/docs/oslogin/set-up-oslogin#configure_users
 #
 # A tunnel may go to the port of ssh alone; to which machines, the firewall decides. No condition can name the VMs:
@@ -52,6 +54,9 @@ LOGIN_ROLES = {
 # The metadata of a VM: logins by OS Login, whose keys are a person's and not the project's; and what the script reads.
 _LOGIN = {"enable-oslogin": "TRUE"}
 _METADATA_FILES = {"python-packages": PYTHON_PACKAGES, "startup-script": STARTUP_SCRIPT}
+
+# Where an administrator has logged in with that command, the provider reads the key back.
+_KEYS = 'metadata["ssh-keys"]'
 
 _SCHEDULING = {CapacityMode.SPOT: {"spot": True}, CapacityMode.RESERVATION: {"reserved": True}}
 
@@ -196,6 +201,8 @@ class TpuVms(EnvironmentStack):
             },
             "tags": [account],
             "metadata": _LOGIN | {key: file.read_text(encoding="utf-8") for key, file in _METADATA_FILES.items()},
+            "timeouts": SLICE_TIMEOUTS,
+            "lifecycle": {"ignore_changes": [_KEYS]},
         }
         if vm.capacity in _SCHEDULING:
             values["scheduling_config"] = _SCHEDULING[vm.capacity]
@@ -223,6 +230,14 @@ class TpuVms(EnvironmentStack):
         return shlex.join(["gcloud", "compute", "tpus", "queued-resources", "create", name, *words, "--internal-ips"])
 
     def _ssh(self, vm: TpuVm) -> str:
-        name = self.environment.names.tpu_vm(vm.name)
+        """With a zone, start-iap-tunnel takes the name for that of a machine, and looks up none in the project, where
+        TPU VMs are not (fetch_instance_after_connect_error in gcloud 528).
+        """
         where = f"--zone={vm.zone} --project={self.environment.settings.project_id}"
-        return f"gcloud alpha compute tpus tpu-vm ssh {name} {where} --tunnel-through-iap"
+        tunnel = f"gcloud compute start-iap-tunnel %h 22 --listen-on-stdin {where}"
+        user = "gcloud compute os-login describe-profile --format='value(posixAccounts[0].username)'"
+        host = (
+            f"gcloud compute tpus tpu-vm get-guest-attributes {self.environment.names.tpu_vm(vm.name)} {where} "
+            "--filter='key=hostname AND worker_id=0' --format='value(value)'"
+        )
+        return f'ssh -i "$HOME/.ssh/google_compute_engine" -o ProxyCommand=\'{tunnel}\' "$({user})@$({host})"'

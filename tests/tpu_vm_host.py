@@ -44,6 +44,7 @@ class Host:
                 "PATH": f"{self.folder / 'system'}:{os.environ['PATH']}",
                 "GCE_METADATA_HOST": self.address,
                 "RAY_FOLDER": str(self.folder / "ray"),
+                "RAY_DEVICES": str(self.folder / "dev"),
                 **environment,
             },
             capture_output=True,
@@ -78,6 +79,8 @@ def host(folder: Path, number: int, addresses: list[str]) -> Iterator[Host]:
 
     for name, text in {
         "id": "exit 1",
+        "chgrp": f'echo chgrp "$@" >> {folder}/devices',
+        "chmod": f'echo chmod "$@" >> {folder}/devices',
         "useradd": f'echo "$@" > {folder}/users',
         "systemctl": "exit 0",
         "systemd-run": f'echo "$@" >> {folder}/started',

@@ -8,7 +8,7 @@ from pathlib import Path
 from environment.cpu_machine_types import SYSTEM_NODES, cpu_machine_type
 from environment.fleet import xpk
 from environment.fleet.autopilot import autopilot_problems
-from environment.fleet.model import Fleet
+from environment.fleet.model import LONGEST_WAIT_HOURS, CapacityMode, Fleet
 from environment.members import MemberKind
 from environment.node_capacity import CLUSTER_PODS_CPU, CLUSTER_PODS_GIB, node_capacity
 from environment.problems import Problem
@@ -97,6 +97,7 @@ def fleet_warnings(settings: Settings, fleet: Fleet) -> Iterator[Problem]:
                     f"{', '.join(ZONES_OF_GENERATION[generation])}; go on if you know that yours are there",
                 )
     yield from _shared_hosts(fleet)
+    yield from _one_patience(settings, fleet)
     for vm in fleet.tpu_vms:
         usual = TPU_VM_RUNTIMES[vm.slice.generation]
         if vm.runtime != usual:
@@ -126,6 +127,20 @@ def _shared_hosts(fleet: Fleet) -> Iterator[Problem]:
                 message=f"pods of {team.name} may be root on hosts of {listed(shared)}, which {names} may use "
                 "after them; give teams pool groups of their own by `pools`, or set host_access: false",
             )
+
+
+def _one_patience(settings: Settings, fleet: Fleet) -> Iterator[Problem]:
+    """Kueue 0.19 has one waitForPodsReady of all queues, which must be as long as flex-start may take."""
+    flex_start = [group.name for group in fleet.groups if group.capacity is CapacityMode.FLEX_START]
+    others = [group.name for group in fleet.groups if group.capacity is not CapacityMode.FLEX_START]
+    if flex_start and others:
+        instead = "" if settings.autopilot else "use queued, for which Kueue waits before it starts a job, or "
+        yield Problem(
+            keys=tuple(fleet.key("tpu_pools", name, "capacity") for name in flex_start),
+            message=f"with flex-start a job may hold its chips {LONGEST_WAIT_HOURS} hours before all its pods run, on "
+            f"{listed(others)} too, for Kueue has one such time (waitForPodsReady); {instead}look at the chips without "
+            "pods in `tpuenv status`",
+        )
 
 
 def _no_room_for_jobs(settings: Settings) -> Iterator[Problem]:

@@ -15,7 +15,9 @@ from environment.tpu_catalogue import GENERATIONS
 # WorkloadPriorityClasses and their values. A job of a higher one starts first, and stops a lower one of its own team.
 PRIORITIES = {"verylow": 100, "low": 250, "medium": 500, "high": 750, "veryhigh": 1000}
 
-LONGEST_RUN_HOURS = 7 * 24  # https://cloud.google.com/kubernetes-engine/docs/concepts/dws
+# Of Dynamic Workload Scheduler: https://cloud.google.com/kubernetes-engine/docs/concepts/dws
+LONGEST_RUN_HOURS = 7 * 24
+LONGEST_WAIT_HOURS = 7 * 24  # how long a job waits for machines that only it can give
 
 
 class CapacityMode(Enum):

@@ -12,7 +12,7 @@ from typing import Any
 
 from environment import Environment
 from environment.fleet import xpk
-from environment.fleet.model import LONGEST_RUN_HOURS, PRIORITIES, CapacityMode, PoolGroup, Team
+from environment.fleet.model import LONGEST_RUN_HOURS, LONGEST_WAIT_HOURS, PRIORITIES, CapacityMode, PoolGroup, Team
 from environment.fleet.node_selector import node_selector
 from environment.fleet.quotas import lendable, slices_of_teams
 from environment.kubernetes.cpu_memory_quotas import COMPUTE, Quota, compute_quotas, cpu_node, cpu_pool, tpu_node
@@ -58,6 +58,8 @@ _POD_PRIORITIES = dict(zip(POD_PRIORITIES, PRIORITIES.values(), strict=True))
 # https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest
 _PROVISIONING_CLASS = "queued-provisioning.gke.io"
 _PROVISIONING_CONTROLLER = "kueue.x-k8s.io/provisioning-request"
+# Seconds until a request that failed is made again: twice the last ones, up to the longest. These are Kueue's defaults.
+_FIRST_BACKOFF, _LONGEST_BACKOFF = 60, 1800
 _QUEUED_TAINT = {"key": QUEUED_TAINT, "value": "true", "effect": "NoSchedule"}
 
 
@@ -157,8 +159,22 @@ def _provisioning_config(group: PoolGroup) -> dict[str, Any]:
                 }
             ]
         },
+        # After its last try Kueue deactivates a job, by default after three: within minutes where there is no capacity.
+        "retryStrategy": {
+            "backoffLimitCount": _tries(LONGEST_WAIT_HOURS * 3600),
+            "backoffBaseSeconds": _FIRST_BACKOFF,
+            "backoffMaxSeconds": _LONGEST_BACKOFF,
+        },
     }
     return _object("ProvisioningRequestConfig", {"name": _check_name(group)}, spec=spec)
+
+
+def _tries(seconds: int) -> int:
+    """How often a request is made again, until the times between have taken so long."""
+    tries, backoff = 0, _FIRST_BACKOFF
+    while seconds > 0:
+        tries, seconds, backoff = tries + 1, seconds - backoff, min(2 * backoff, _LONGEST_BACKOFF)
+    return tries
 
 
 def _admission_check(group: PoolGroup) -> dict[str, Any]:

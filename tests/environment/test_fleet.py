@@ -6,6 +6,7 @@ import pytest
 
 from environment.cpu_machine_types import SERIES, UnknownCpuMachineType, cpu_machine_type, system_machine_type
 from environment.node_capacity import node_capacity
+from tests.fleets import with_fleet
 from tests.loading import loaded
 
 
@@ -135,3 +136,25 @@ def test_a_kind_of_cpu_machine_type_comes_in_its_sizes_and_no_others(kind: str) 
 def test_a_machine_type_that_is_not_written_as_google_writes_it_is_unknown(name: str) -> None:
     with pytest.raises(UnknownCpuMachineType):
         cpu_machine_type(name)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "mode", "advice"),
+    [
+        ("flex-start", "standard", "use queued, for which Kueue waits before it starts a job, or look at"),
+        ("flex-start", "autopilot", "(waitForPodsReady); look at"),
+        ("queued", "standard", None),
+    ],
+)
+def test_the_week_of_a_flex_start_group_is_said_to_hold_for_other_slices(
+    capacity: str, mode: str, advice: str | None
+) -> None:
+    groups = f"  burst: {{type: v5litepod-16, slices: 1, capacity: {capacity}, zone: us-east5-a}}\n"
+    alone = "tpu_pools:\n" + groups + "teams: {research: {}}\n"
+    beside = alone.replace(groups, groups + "  dev: {type: v6e-16, slices: 1}\n")
+    week = [warning for warning in with_fleet(beside, CLUSTER_MODE=mode).warnings if "waitForPodsReady" in warning]
+    assert bool(week) is (advice is not None)
+    for warning in week:
+        assert warning.startswith("fleet.yaml:2: tpu_pools.burst.capacity: ") and advice and advice in warning
+        assert "168 hours before all its pods run, on dev too" in warning
+    assert not any("waitForPodsReady" in warning for warning in with_fleet(alone, CLUSTER_MODE=mode).warnings)

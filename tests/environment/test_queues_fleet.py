@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -288,7 +289,18 @@ def test_a_queued_group_has_a_check_for_its_flavor_alone() -> None:
                 }
             ]
         },
+        "retryStrategy": {"backoffLimitCount": 340, "backoffBaseSeconds": 60, "backoffMaxSeconds": 1800},
     }
+
+
+def test_a_job_of_a_queued_group_is_asked_for_again_for_a_week() -> None:
+    """Each wait is twice the one before, up to the longest: Kueue 0.19.2, pkg/util/wait/backoff.go."""
+    strategy = of_kind(case("one-team"), "ProvisioningRequestConfig")["provision-burst"]["spec"]["retryStrategy"]
+    waits, longest = [], strategy["backoffMaxSeconds"]
+    for number in range(strategy["backoffLimitCount"]):
+        waits.append(min(strategy["backoffBaseSeconds"] * 2**number, longest))
+    week = timedelta(days=7).total_seconds()
+    assert week <= sum(waits) < week + longest
 
 
 def test_a_queued_group_asks_for_the_hours_that_it_may_have() -> None:

@@ -125,6 +125,10 @@ def test_kueue_waits_for_pods_as_long_as_their_machines_may_take(tmp_path: Path,
     autoscaled = "tpu_pools: {tpu: {type: v6e-16, slices: 1, autoscaled: true}}\nteams: {research: {}}\n"
     assert timeouts(with_fleet(tmp_path / "autoscaled", autoscaled)["platform"]) == ("2h", "2h")
     assert timeouts(with_fleet(tmp_path / "scheduled", MODES)["platform"]) == ("168h", "2h")
+    queued = "".join(line for line in MODES.splitlines(keepends=True) if "flex-start" not in line)
+    assert timeouts(with_fleet(tmp_path / "queued", queued)["platform"]) == ("2h", "2h"), (
+        "Kueue admits a job of a queued group when its machines are there"
+    )
 
 
 def test_kueue_does_not_count_room_on_disks_which_no_queue_has_quota_of(synthesis: Synthesis) -> None:

@@ -107,6 +107,16 @@ def test_kueues_metrics_are_collected_as_far_as_they_are_asked(synthesis: Synthe
     assert not re.fullmatch(collected(), "kueue_admission_attempts_total")
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_gke_collects_what_is_billed_by_samples_only_where_a_query_asks_for_it(case: str, synthesis: Synthesis) -> None:
+    """https://cloud.google.com/kubernetes-engine/docs/how-to/kube-state-metrics; SYSTEM_COMPONENTS are free."""
+    cluster = synthesis.resources(case, "cluster", "google_container_cluster")["cluster"]
+    collected_ = set(cluster["monitoring_config"]["enable_components"])
+    asked = {name for query in in_cases(synthesis) for name, _ in asked_of(query)}
+    asked = {name.split("_")[1].upper() for name in asked if name.startswith("kube_")}
+    assert collected_ == {"SYSTEM_COMPONENTS", *asked} == {"SYSTEM_COMPONENTS", "POD", "JOBSET"}
+
+
 def rendered(stack: dict[str, Any]) -> dict[str, Any]:
     """The objects of the chart by kind, as Helm makes them of the release's values: it has no other expressions."""
     (release,) = stack["helm_release"].values()

@@ -51,6 +51,20 @@ def test_ray_does_not_run_as_root_and_starts_again_when_it_ends(host: Host) -> N
     assert {"--uid=ray", "--property=Restart=always", "--property=LimitMEMLOCK=infinity"} <= set(line.split())
 
 
+@pytest.mark.parametrize("names", [["accel0", "accel1"], ["vfio/0", "vfio/vfio"], []])
+def test_the_user_of_ray_may_open_the_chips_of_the_host(host: Host, names: list[str]) -> None:
+    devices = [host.folder / "dev" / name for name in names]
+    for device in [*devices, host.folder / "dev" / "vfio" / "devices" / "vfio0", host.folder / "dev" / "null"]:
+        device.parent.mkdir(parents=True, exist_ok=True)
+        device.touch()
+    assert host.boot().returncode == 0
+    changed = host.folder / "devices"
+    paths = " ".join(map(str, devices))
+    expected = [f"chgrp ray {paths}", f"chmod g+rw {paths}"] if devices else []
+    assert (changed.read_text().splitlines() if changed.exists() else []) == expected
+    assert len(host.started) == 1
+
+
 @pytest.mark.parametrize(
     ("attribute", "value"),
     [("agent-worker-number", None), ("agent-worker-number", "9"), ("worker-network-endpoints", "10.0.0.2")],

@@ -141,3 +141,60 @@ def test_queued_tpu_vms_are_a_command_with_all_that_the_others_have(stack: dict[
     assert flags["service-account"] == vm["service_account"]["email"]
     assert flags["tags"] == vm["tags"][0]
     assert (flags["accelerator-type"], flags["runtime-version"]) == ("v5p-16", "v2-alpha-tpuv5")
+
+
+def test_a_login_of_an_administrator_changes_no_plan(stack: dict[str, Any]) -> None:
+    """gcloud writes the key of who logs in into the metadata of the VM, where it has the permission."""
+    for vm in resources(stack, "google_tpu_v2_vm").values():
+        assert vm["lifecycle"]["ignore_changes"] == ['metadata["ssh-keys"]']
+
+
+def test_google_may_take_as_long_for_a_slice_of_vms_as_for_one_of_nodes(
+    stack: dict[str, Any], synthesis: Synthesis
+) -> None:
+    """Terraform taints what is not there in time, deletes it, and asks for it again."""
+    (nodes, *_) = synthesis.resources("default", "tpu-node-pools", "google_container_node_pool").values()
+    for vm in resources(stack, "google_tpu_v2_vm").values():
+        assert vm["timeouts"] == nodes["timeouts"]
+
+
+def test_a_member_logs_in_without_leave_to_change_the_vm(stack: dict[str, Any]) -> None:
+    """`gcloud compute tpus tpu-vm ssh` would write a key into the metadata of the VM, whose script runs as root."""
+    assert not any("tpu-vm ssh" in output["value"] for output in stack["output"].values())
+    words = shlex.split(stack["output"]["ssh_lab"]["value"])
+    (tunnel,) = (word for word in words if word.startswith("ProxyCommand="))
+    assert shlex.split(tunnel.removeprefix("ProxyCommand=")) == [
+        *("gcloud", "compute", "start-iap-tunnel", "%h", "22", "--listen-on-stdin"),
+        *("--zone=us-east5-b", "--project=my-project"),
+    ]
+    user, host = words[-1].split("@")
+    assert user == "$(gcloud compute os-login describe-profile --format='value(posixAccounts[0].username)')"
+    assert host.startswith("$(gcloud compute tpus tpu-vm get-guest-attributes tpu-lab ") and "worker_id=0" in host
+
+
+def test_the_command_to_log_in_is_one_that_a_shell_reads(stack: dict[str, Any], tmp_path: Path) -> None:
+    for name, text in {
+        "gcloud": 'case "$3" in describe-profile) echo alice;; *) echo t1v-n-4711-w-0;; esac',
+        "ssh": 'for word in "$@"; do echo "$word"; done',
+    }.items():
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\n{text}\n")
+        program.chmod(0o755)
+    done = subprocess.run(
+        ["/bin/sh", "-c", stack["output"]["ssh_lab"]["value"]],
+        env={"PATH": f"{tmp_path}:/bin:/usr/bin", "HOME": "/home/alice"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == [
+        *("-i", "/home/alice/.ssh/google_compute_engine", "-o"),
+        "ProxyCommand=gcloud compute start-iap-tunnel %h 22 --listen-on-stdin --zone=us-east5-b --project=my-project",
+        "alice@t1v-n-4711-w-0",
+    ]
+
+
+def test_nobody_may_change_a_tpu_vm(stack: dict[str, Any]) -> None:
+    """Who changes its metadata changes the start-up script, which runs as root."""
+    granted = {grant["role"] for type_, of in stack["resource"].items() if "iam" in type_ for grant in of.values()}
+    assert not granted & {"roles/tpu.admin", "roles/editor", "roles/owner"}

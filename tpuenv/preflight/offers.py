@@ -8,9 +8,11 @@ from typing import Any
 
 from environment import Environment
 from environment.cpu_machine_types import system_machine_type
-from environment.tpu_catalogue import LEAST_GKE_VERSIONS, ZONES_OF_GENERATION
+from environment.settings.values import parent_zone
+from environment.tpu_catalogue import LEAST_GKE_VERSIONS, LEAST_GKE_VERSIONS_OF_AUTOPILOT, ZONES_OF_GENERATION
+from tpuenv.preflight import names
 from tpuenv.preflight.question import Answers, Check, Question
-from tpuenv.preflight.row import Row, compared
+from tpuenv.preflight.row import Row, compared, unknown
 
 
 def _machine_type(environment: Environment, zone: str, name: str) -> Question:
@@ -54,11 +56,35 @@ def _rows(environment: Environment, answers: Answers) -> Iterator[Row]:
         fix = f"gcloud compute machine-types list --project={project_id} --filter=name={name}{zones}"
         yield compared(what, need, "offered" if answer.exists else "not offered there", ok=answer.exists, fix=fix)
     yield _version_row(environment, answers)
+    if environment.settings.autopilot:
+        yield _zones_row(environment, answers)
+
+
+def _zones_row(environment: Environment, answers: Answers) -> Row:
+    """GKE chooses the zones of an Autopilot cluster, and makes nodes in no others; AI zones are in no list."""
+    settings, answer = environment.settings, answers[names.cluster(environment)]
+    zones = list(dict.fromkeys(group.zone for group in environment.groups))
+    what, need = "zones of the cluster", ", ".join(zones)
+    fix = (
+        f"gcloud container clusters describe {environment.names.cluster} --project={settings.project_id} "
+        f"--region={settings.region} --format='value(locations)'    # choose zones of these"
+    )
+    if answer.exists and answer.why:
+        return answer.unknown(what, need)
+    if answer.exists:
+        has = [str(zone) for zone in answer.body.get("locations", [])]
+        if {*zones} <= {*has}:
+            return compared(what, need, "the cluster has them", ok=True, fix="")
+        return unknown(what, need, f"the cluster is in {', '.join(has)}", fix)
+    if all(zone == parent_zone(zone) for zone in zones):
+        return compared(what, need, "standard zones of the region", ok=True, fix="")
+    return unknown(what, need, "not created yet, and it may lack AI zones", fix)
 
 
 def _version_row(environment: Environment, answers: Answers) -> Row:
     settings, answer = environment.settings, answers[_gke(environment)]
-    least = max((LEAST_GKE_VERSIONS.get(group.slice.generation, "") for group in environment.groups), key=_order)
+    versions = LEAST_GKE_VERSIONS_OF_AUTOPILOT if settings.autopilot else LEAST_GKE_VERSIONS
+    least = max((versions.get(group.slice.generation, "") for group in environment.groups), key=_order)
     for_tpus = f", {least} for its TPUs" if least else ""
     what, need = "GKE version", f"{settings.gke_version or 'the default'} on {settings.release_channel}{for_tpus}"
     if answer.why:
@@ -91,6 +117,7 @@ def _order(version: str) -> tuple[int, ...]:
 
 def _questions(environment: Environment) -> Iterator[Question]:
     yield _gke(environment)
+    yield names.cluster(environment)
     yield from (_machine_type(environment, *machine) for machine in _machines(environment))
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from environment import CapacityMode, Environment
 from tpuenv.preflight import names, quotas
 from tpuenv.preflight.question import Answers, Check, Question
-from tpuenv.preflight.row import Row, compared, unknown
+from tpuenv.preflight.row import Row, Verdict, compared, unknown
 
 _FAMILIES = "TPUS-PER-TPU-FAMILY-per-project-region"
 _UNLIMITED = -1
@@ -28,6 +28,10 @@ class _Quota:
     id_: str = ""
     family: str = ""
 
+
+# Of these Google takes flex-start from the quota on demand where the preemptible one does not suffice.
+# https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
+_FALLS_BACK = ("ct6e",)
 
 # By series of machine types, on demand, and spot and Dynamic Workload Scheduler, which count as preemptible; None where
 # no id is documented. The names are the displayed ones of
@@ -57,18 +61,29 @@ def _question(environment: Environment, quota: _Quota) -> Question:
     )
 
 
-def _needed(environment: Environment) -> dict[tuple[str, bool], int]:
+def _needed(environment: Environment, *, fallen_back: bool = False) -> dict[tuple[str, bool], int]:
     """Chips by series and whether they count as preemptible."""
     chips: dict[tuple[str, bool], int] = {}
     for group in environment.groups:
-        if group.capacity is not CapacityMode.RESERVATION:
-            key = group.slice.machine_type.series, group.capacity is not CapacityMode.ON_DEMAND
+        series, capacity = group.slice.machine_type.series, group.capacity
+        on_demand = fallen_back and series in _FALLS_BACK and capacity.comes_and_goes
+        if capacity is not CapacityMode.RESERVATION:
+            key = series, capacity is not CapacityMode.ON_DEMAND and not on_demand
             chips[key] = chips.get(key, 0) + group.chips
     return chips
 
 
 def _rows(environment: Environment, answers: Answers) -> Iterator[Row]:
-    for (series, preemptible), chips in _needed(environment).items():
+    ways = [[*_chip_rows(environment, answers, fallen_back=fallen_back)] for fallen_back in (False, True)]
+    yield from min(ways, key=lambda rows: sum(row.verdict is not Verdict.OK for row in rows))
+    for vm in environment.tpu_vms:
+        why = "a quota of the Cloud TPU API; only the console shows it"
+        page = f"{quotas.quotas_page(environment)}&service=tpu.googleapis.com"
+        yield unknown(f"TPU VMs {vm.name}", f"{vm.slice.chips} chips of {vm.slice.generation}", why, page)
+
+
+def _chip_rows(environment: Environment, answers: Answers, *, fallen_back: bool) -> Iterator[Row]:
+    for (series, preemptible), chips in _needed(environment, fallen_back=fallen_back).items():
         quota = QUOTAS[series][preemptible]
         what = f"{'preemptible ' if preemptible else ''}{series} chips"
         if quota is None:
@@ -81,10 +96,6 @@ def _rows(environment: Environment, answers: Answers) -> Iterator[Row]:
             )  # fmt: skip
         else:
             yield _row(environment, answers, quota, what, chips)
-    for vm in environment.tpu_vms:
-        why = "a quota of the Cloud TPU API; only the console shows it"
-        page = f"{quotas.quotas_page(environment)}&service=tpu.googleapis.com"
-        yield unknown(f"TPU VMs {vm.name}", f"{vm.slice.chips} chips of {vm.slice.generation}", why, page)
 
 
 def _row(environment: Environment, answers: Answers, quota: _Quota, what: str, chips: int) -> Row:
@@ -120,7 +131,7 @@ def _value(infos: list[dict[str, object]], region: str, family: str) -> int | No
 
 def _questions(environment: Environment) -> Iterator[Question]:
     yield names.cluster(environment)
-    for series, preemptible in _needed(environment):
+    for series, preemptible in {**_needed(environment), **_needed(environment, fallen_back=True)}:
         if quota := QUOTAS[series][preemptible]:
             yield _question(environment, quota)
 

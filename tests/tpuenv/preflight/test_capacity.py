@@ -149,6 +149,41 @@ def test_spot_and_flex_start_count_as_preemptible_and_reserved_chips_do_not_coun
     assert rows["preemptible tpu7x chips"].verdict.value == "unknown"
 
 
+def chips(value: int, *, family: bool = False) -> dict[str, Any]:
+    dimensions = {"region": "us-east5", **({"tpu_family": "CT6E"} if family else {})}
+    return {"dimensionsInfos": [{"dimensions": dimensions, "details": {"value": str(value)}}]}
+
+
+@pytest.mark.parametrize(
+    ("preemptible", "family", "verdicts"),
+    [
+        (48, 0, {"preemptible ct6e chips": ("48", "ok")}),
+        (16, 32, {"preemptible ct6e chips": ("16", "ok"), "ct6e chips": ("32", "ok")}),
+        (16, 31, {"preemptible ct6e chips": ("48", "missing")}),
+        (15, 32, {"preemptible ct6e chips": ("48", "missing")}),
+    ],
+)
+def test_for_flex_start_of_v6e_either_quota_is_enough(
+    google: FakeProject, preemptible: int, family: int, verdicts: dict[str, tuple[str, str]]
+) -> None:
+    groups = (
+        "  a: {type: v6e-16, slices: 1, capacity: spot}\n"
+        "  b: {type: v6e-16, slices: 1, capacity: flex-start}\n"
+        "  c: {type: v6e-16, slices: 1, capacity: queued}\n"
+    )
+    google.reply("PREEMPTIBLE-TPU-V6E", chips(preemptible))
+    google.reply(FAMILY, chips(family, family=True))
+    rows = google.rows(tpu_quotas.CHECK, f"tpu_pools:\n{groups}teams:\n  research:\n")
+    assert {what: (row.need, row.verdict.value) for what, row in rows.items()} == verdicts
+
+
+def test_flex_start_of_other_generations_takes_the_preemptible_quota_alone(google: FakeProject) -> None:
+    google.reply("PREEMPTIBLE-TPU-V5P", chips(0))
+    google.reply("/TPU-V5P", chips(1000))
+    rows = google.rows(tpu_quotas.CHECK, one_group("type: v5p-128, slices: 1, capacity: flex-start"))
+    assert {what: row.verdict.value for what, row in rows.items()} == {"preemptible ct5p chips": "missing"}
+
+
 def test_the_quota_of_tpu_vms_is_another_and_unknown(google: FakeProject) -> None:
     fleet = one_group("type: v6e-16, slices: 1") + "tpu_vms:\n  lab: {type: v6e-16, team: research}\n"
     row = google.rows(tpu_quotas.CHECK, fleet)["TPU VMs lab"]
@@ -190,6 +225,14 @@ NEWER = "1.34.1-gke.1829001"
         ({"TPU_TYPE": "tpu7x-64"}, versions("1.34.0-gke.2200000", NEWER), "missing", "1.34.0-gke.22", f"={NEWER}"),
         ({"TPU_TYPE": "tpu7x-64"}, versions("1.33.5-gke.1"), "missing", "1.33.5-gke.1", "RELEASE_CHANNEL=RAPID"),
         ({"TPU_TYPE": "tpu7x-64"}, versions(NEWER), "ok", NEWER, ""),
+        ({"TPU_TYPE": "tpu7x-8", "CLUSTER_MODE": "autopilot"}, versions(NEWER), "missing", NEWER, "=RAPID"),
+        (
+            {"TPU_TYPE": "tpu7x-8", "CLUSTER_MODE": "autopilot"},
+            versions("1.34.1-gke.2541000"),
+            "ok",
+            "1.34.1-gke.2541000",
+            "",
+        ),
         ({}, {"channels": []}, "missing", "REGULAR has no versions", "RELEASE_CHANNEL=RAPID"),
         ({"RELEASE_CHANNEL": "RAPID"}, {"channels": []}, "missing", "RAPID has no versions", "get-server-config --pro"),
     ],
@@ -200,6 +243,27 @@ def test_the_version_of_gke_is_one_of_the_channel_and_knows_the_tpus(
     google.reply("serverConfig", answer)
     row = google.rows(offers.CHECK, **settings)["GKE version"]
     assert (row.verdict.value, have in row.have, fix in row.fix) == (verdict, True, True), row
+
+
+@pytest.mark.parametrize(
+    ("zone", "zones", "verdict", "have"),
+    [
+        ("us-east5-b", ["us-east5-a", "us-east5-b"], "ok", "has them"),
+        ("us-east5-c", ["us-east5-a", "us-east5-b"], "unknown", "us-east5-a, us-east5-b"),
+        ("us-east5-b", None, "ok", "standard zones"),
+        ("us-east5-ai1a", None, "unknown", "not created yet"),
+    ],
+)
+def test_an_autopilot_cluster_need_not_have_the_zones_of_its_pool_groups(
+    google: FakeProject, zone: str, zones: list[str] | None, verdict: str, have: str
+) -> None:
+    if zones:
+        google.cloud.put(CLUSTER, CLUSTER_NAME, {"name": "tpu-cluster", "location": "us-east5"})
+        google.reply(r"/clusters/tpu-cluster\Z", {"name": "tpu-cluster", "locations": zones})
+    row = google.rows(offers.CHECK, ZONE=zone, CLUSTER_MODE="autopilot")["zones of the cluster"]
+    assert (row.need, row.verdict.value) == (zone, verdict)
+    assert have in row.have
+    assert "zones of the cluster" not in google.rows(offers.CHECK, ZONE=zone)
 
 
 def specific(count: int, *, used: int = 0, machine_type: str = "ct5p-hightpu-4t", **more: Any) -> dict[str, Any]:
