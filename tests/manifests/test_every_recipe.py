@@ -149,6 +149,24 @@ def test_gke_finds_the_metrics_of_every_container_with_chips(recipe: Recipe) -> 
         assert 8431 in [port.get("containerPort").value for port in container.get("ports").items()], container.path
 
 
+@EVERY_RECIPE
+def test_autopilot_evicts_no_pod_of_a_batch_recipe_for_an_upgrade_or_a_scale_down(
+    recipe: Recipe, synthesis: Synthesis
+) -> None:
+    """https://cloud.google.com/kubernetes-engine/docs/how-to/extended-duration-pods"""
+    autopilot = synthesis.environment("autopilot")
+    runs_until_cancelled = recipe.name in ("vllm", "saxml", "ray-cluster")
+    for configured in (autopilot, DEFAULT):
+        for run, _ in runs(configured, recipe):
+            made = [Field(item) for item in objects(rendered(run))]
+            templates = [template for item in made for template in templates_of(item) if template.value]
+            kept = {
+                template.get("metadata", "annotations").mapping().get("cluster-autoscaler.kubernetes.io/safe-to-evict")
+                for template in templates
+            }
+            assert kept in ((set(), {None}) if runs_until_cancelled or configured is DEFAULT else ({"false"},))
+
+
 def shell_words(text: str) -> list[str]:
     """What a shell makes of the text; nothing if it is no line of a shell."""
     try:
@@ -193,7 +211,7 @@ def test_names_are_unique_and_fit_with_every_ending_on_the_largest_slices(data: 
         environment=DEFAULT,
         team=team,
         group=group if recipe.tpu else None,
-        slices=MOST_SLICES if recipe.tpu else 1,
+        slices=recipe.most_slices(group) if recipe.tpu else 1,
         name=data.draw(st.sampled_from([unique_name(short), "n" * LONGEST_NAME])),
         settings=recipe.required,
     )
