@@ -26,7 +26,7 @@ from manifests.images import DOCKERFILE, BadDockerfile, reference
 from manifests.recipe import shown
 from manifests.recipes import KUSTOMIZATION, NAME_REFERENCES, BadManifest, Recipe, all_recipes
 from vocabulary import yaml_text
-from vocabulary.keys import CPU_GROUP, JOBSET_LABEL, LOCAL_QUEUE, POOL_GROUP_LABEL, POOL_LABEL
+from vocabulary.keys import CPU_GROUP, JOBSET_LABEL, LOCAL_QUEUE, POOL_GROUP_LABEL, POOL_LABEL, SAFE_TO_EVICT_ANNOTATION
 from vocabulary.printable import counted, limited, quoted, shortened
 
 __all__ = ["LONGEST_NAME", "BadManifest", "Run", "arguments", "parameters", "render", "rendered", "unique_name"]
@@ -334,6 +334,7 @@ def _derived(run: Run) -> dict[str, str]:
         "SERVICE_ACCOUNT": environment.names.team_account,
         "BUCKET": environment.names.bucket(run.team.name),
         **_node_selectors(run),
+        "SAFE_TO_EVICT": f'{SAFE_TO_EVICT_ANNOTATION}: "false"' if environment.settings.autopilot else "",
         "POOL_GROUP": run.group.name if run.group else CPU_GROUP,
         "PROJECT_ID": environment.settings.project_id,
         "REGION": environment.settings.region,

@@ -44,6 +44,8 @@ TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-topology"  # on every TPU node
 POOL_LABEL = "cloud.google.com/gke-nodepool"
 SPOT_LABEL = "cloud.google.com/gke-spot"
 QUEUED_TAINT = "cloud.google.com/gke-queued"  # on nodes that take only pods with a ProvisioningRequest
+# On pods: https://cloud.google.com/kubernetes-engine/docs/how-to/extended-duration-pods
+SAFE_TO_EVICT_ANNOTATION = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 FLEX_START_LABEL = "cloud.google.com/gke-flex-start"
 
 # GKE, of nodes that use a reservation: https://cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations
