@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,7 +32,7 @@ def trees(loader: Any) -> Iterator[Any]:
 def test_both_parsers_make_the_same_values_on_the_same_lines_of_every_manifest() -> None:
     assert len(FILES) > 20
     for file in FILES:
-        text = file.read_text(encoding="utf-8")
+        text = re.sub(r"\$\{\w+\}", "filled-in", file.read_text(encoding="utf-8"))
         assert list(trees(FastLoader(text))) == list(trees(yaml.SafeLoader(text))), file
 
 

@@ -303,16 +303,19 @@ def _without_meta(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kept(config: dict[str, Any], values: Any, prior: Any) -> Any:
-    """`values` with those of `prior` under the paths of `ignore_changes`: "node_config[0].labels"."""
+    """`values` with those of `prior` under the paths of `ignore_changes`: "node_config[0].labels", metadata["key"]."""
     if prior is None or values is None:
         return values
     out = copy.deepcopy(values)
     for path in config.get("lifecycle", {}).get("ignore_changes", []):
-        *way, last = [int(step) if step.isdigit() else step for step in re.findall(r"\w+", path)]
+        *way, last = [int(step) if step.isdigit() else step for step in re.findall(r"[\w-]+", path)]
         inside, before = out, prior
         for step in way:
             inside, before = inside[step], before[step]
-        inside[last] = before[last]
+        if last in before:
+            inside[last] = before[last]
+        else:
+            inside.pop(last, None)
     return out
 
 

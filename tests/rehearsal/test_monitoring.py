@@ -12,7 +12,10 @@ from tests.rehearsal.fake import FakeCloud
 CHANNEL = "google_monitoring_notification_channel.email_oncallexamplecom_C1B135AF"
 POLICIES = [
     f"google_monitoring_alert_policy.alert-{name}"
-    for name in ("slice-partly-ready", "pending-while-quota-is-free", "jobset-restarts", "nat-ports")
+    for name in (
+        *("slice-partly-ready", "ray-partly-ready", "chips-without-pods", "pending-while-quota-is-free"),
+        *("jobset-restarts", "nat-ports"),
+    )
 ]
 DASHBOARD = "google_monitoring_dashboard.dashboard-TPUs"
 
