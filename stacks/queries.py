@@ -206,14 +206,21 @@ class Queries:
     def held_without_pods(self, *flavors: str) -> str:
         """Chips that a team has and that no container of it runs on, of these pool groups or of all.
 
-        The metric of the containers does not say of which pool group a chip is, so every one of the team counts.
+        The metric of the containers does not say of which pool group a chip is, so every one of the team counts. Where
+        it is missing although pods of jobs run, nothing is known of the team, and it has no series.
         """
         of = f',flavor=~"{"|".join(flavors)}"' if flavors else ""
         series = f"kueue_cluster_queue_resource_usage{{{self.chips}{of}}}"
         used = f"sum by (cluster_queue) (max by ({', '.join(_QUOTA)}) ({series}))"
         running = self.running_chips("namespace_name")
         running = f"sum by (cluster_queue) ({_as_label('cluster_queue', 'namespace_name', '(.+)', running)})"
-        return f"clamp_min({used} - ({running} or {used} * 0), 0)"
+        pods = self._pods(f"{_JOB[1]}|{_RAY_GROUP[1]}", 'phase="Running"')
+        pods = f"sum by (cluster_queue) ({_as_label('cluster_queue', 'namespace', '(.+)', pods)}) > 0"
+        return f"clamp_min({used} - ({running} or {used} * 0 unless {pods}), 0)"
+
+    def _pods(self, names: str, phases: str) -> str:
+        """Of the teams: 1 for a pod in one of these phases."""
+        return f'kube_pod_status_phase{{{self.of_cluster},namespace=~"{self.teams}",pod=~"{names}",{phases}}}'
 
     def partly_ready(self) -> str:
         """Slices, or other Jobs of several pods, of whose pods some run and others do not."""
@@ -233,11 +240,8 @@ class Queries:
         return f"sum by (namespace, {label}) ({chips}) and on (namespace, {label}) ({self._partly_ready(label, pods)})"
 
     def _partly_ready(self, label: str, pods: str) -> str:
-        of = f'{self.of_cluster},namespace=~"{self.teams}",pod=~"{pods}"'
-
         def counted(phases: str) -> str:
-            series = f"kube_pod_status_phase{{{of},{phases}}}"
-            return f"sum by (namespace, {label}) ({_as_label(label, 'pod', pods, series)})"
+            return f"sum by (namespace, {label}) ({_as_label(label, 'pod', pods, self._pods(pods, phases))})"
 
         up, all_ = counted('phase="Running"'), counted('phase=~"Pending|Running"')
         return f"({up} / {all_} > 0) < 1"
