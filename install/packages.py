@@ -92,6 +92,8 @@ def _pip(layout: Layout) -> list[str | Path]:
 
 
 def _empty(venv: Path) -> None:
+    if venv.is_symlink():
+        raise SetupError(f"{venv} is a symbolic link, and what it leads to would be emptied; remove the link")
     venv.mkdir(exist_ok=True)
     for entry in venv.iterdir():
         if entry.name in KEPT:

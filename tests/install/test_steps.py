@@ -194,3 +194,11 @@ def test_the_output_says_which_step_runs_and_how_many_packages_are_there(
     install(layout, [only])
     assert seen == ["1 of 2 packages downloaded"]
     assert "setup: [1/1] Packages: 1 of 2 packages downloaded, " in capsys.readouterr().out
+
+
+def test_an_environment_behind_a_symbolic_link_is_not_emptied(layout: Layout, tmp_path: Path) -> None:
+    layout.venv.rename(tmp_path / "of-another-checkout")
+    layout.venv.symlink_to(tmp_path / "of-another-checkout")
+    with pytest.raises(SetupError, match="is a symbolic link"):
+        packages.install(layout, Progress("packages"))
+    assert (tmp_path / "of-another-checkout" / "bin").is_dir()

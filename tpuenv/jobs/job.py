@@ -87,19 +87,16 @@ class Job:
         Kueue gives quota back when a job that it stopped has no pods any more, or when it has ended: but for
         https://github.com/kubernetes-sigs/kueue/issues/14811 and RayJobs that KubeRay did not validate.
         """
-        evicted, ready = (condition_of(self.workload, type_) for type_ in ("Evicted", "PodsReady"))
-        times = [_time(condition_of(self.workload, "QuotaReserved").get("lastTransitionTime"))]
-        if not is_true(self.workload, "QuotaReserved") or is_true(self.workload, "Finished"):
+        reserved, evicted, ready = (condition_of(self.workload, of) for of in ("QuotaReserved", "Evicted", "PodsReady"))
+        is_evicted = evicted.get("status") == "True"
+        if reserved.get("status") != "True" or is_true(self.workload, "Finished"):
             return None
-        if evicted.get("status") == "True":
-            # The API server writes by when a pod is to have ended.
-            times += [_time(evicted.get("lastTransitionTime")), *(_time(pod.deleted) for pod in self.leaving)]
-        elif not self._lacks_pods or ready.get("status") == "True":
+        if not is_evicted and (not self._lacks_pods or ready.get("status") == "True"):
             return None
-        else:
-            times += [_time(ready.get("lastTransitionTime")), *(_time(pod.created) for pod in self.pods)]
-        known = [time for time in times if time]
-        since = self.seen - max(known) if self.seen and known else None
+        said = [item.get("lastTransitionTime") for item in (reserved, evicted if is_evicted else ready)]
+        moved = [*(pod.created for pod in self.pods), *(pod.deleted for pod in self.leaving)]
+        times = [time for time in map(_time, (*said, *moved)) if time] if any(said) else []
+        since = self.seen - max(times) if self.seen and times else None
         return since if since and since >= STUCK_AFTER else None
 
     @property

@@ -15,11 +15,12 @@ from tpuenv.failure import Failed, Interrupted, WrongArgument
 from tpuenv.jobs.job import Job, State
 from tpuenv.jobs.submission import create
 from tpuenv.kubernetes.client import CREATED, Cluster
+from tpuenv.kubernetes.errors import ApiError
 from tpuenv.kubernetes.objects import Object, name_of
-from vocabulary.keys import JOB_LABEL, JOBSET_LABEL, RECIPE_LABEL, SUBMISSION_ANNOTATION
+from vocabulary.keys import JOB_LABEL, JOBSET_LABEL, RECIPE_LABEL
 from vocabulary.printable import counted
 
-GONE_SECONDS = 120.0  # pods may still end then: nothing waits for them
+GONE_SECONDS = 120  # for the job and its Jobs; nothing waits for pods
 
 # What Kueue writes into the pod templates of a job that it starts, and takes back when it stops it: kept as it was in
 # the Workload. Kueue 0.19.2, pkg/podset/podset.go.
@@ -29,13 +30,13 @@ _OF_METADATA = ("labels", "annotations")
 _OF_JOB = (JOB_LABEL, "job-name", "batch.kubernetes.io/controller-uid", "controller-uid")
 
 
-def requeue(cluster: Cluster, job: Job, *, gone_seconds: float = GONE_SECONDS) -> Job:
+def requeue(cluster: Cluster, job: Job) -> Job:
     """The job as created again, by the same name. Until it exists its manifests are in a file of their own.
 
     Raises WrongArgument where it waits already or has ended, Failed and Interrupted, which name the file.
     """
     if job.state.is_end:
-        raise WrongArgument(f"{job} has ended ({job.state.value}): submit it again")
+        raise WrongArgument(f"{job} has ended ({job.state.value}): cancel it, and submit it again")
     if job.state == State.WAITING:
         raise WrongArgument(f"{job} waits in its queue already, and would lose its place there")
     body = cluster.find(job.kind, job.team, job.name)
@@ -46,29 +47,27 @@ def requeue(cluster: Cluster, job: Job, *, gone_seconds: float = GONE_SECONDS) -
     kept = _keep(job.name, manifests)
     try:
         cluster.delete(job.kind, job.team, job.name)
-        _wait(cluster, [body, *owned], until=time.monotonic() + gone_seconds)
+        _wait(cluster, [body, *owned])
         labels = body["metadata"].get("labels") or {}
         again = create(cluster, manifests, recipe=str(labels.get(RECIPE_LABEL) or ""))
     except BaseException as error:
-        there = cluster.find(job.kind, job.team, job.name) if isinstance(error, Failed) else None
-        if there and there["metadata"]["uid"] == body["metadata"]["uid"] and not _is_leaving(there):
+        if isinstance(error, ApiError) and _stays(cluster, body):
             kept.unlink()
             raise
         raise (Failed if isinstance(error, Exception) else Interrupted)(
-            f"{str(error) or 'interrupted'}\n{job} was deleted, and is not created again. Its manifests are in {kept}: "
-            f"`kubectl create -f {kept}` creates it"
+            f"{str(error) or 'interrupted'}\n{job} may be deleted, and not created again. Its manifests are in {kept}: "
+            f"where `tpuenv jobs` does not show it, `kubectl create -f {kept}` creates it"
         ) from error
     kept.unlink()
     return again
 
 
 def _owned(cluster: Cluster, body: Object) -> Iterator[Object]:
-    """What was submitted with the job, which Kubernetes deletes with it; not what controllers made for it."""
+    """What Kubernetes deletes with the job, and no controller made for it."""
     for kind in CREATED:
         for item in cluster.all(kind, body["metadata"]["namespace"]):
             owners = item["metadata"].get("ownerReferences") or []
-            uids = [owner.get("uid") for owner in owners if not owner.get("controller")]
-            if body["metadata"]["uid"] in uids and SUBMISSION_ANNOTATION in (item["metadata"].get("annotations") or {}):
+            if [owner["uid"] for owner in owners] == [body["metadata"]["uid"]] and not owners[0].get("controller"):
                 yield item
 
 
@@ -127,10 +126,10 @@ def _keep(name: str, manifests: list[Object]) -> Path:
     return Path(path)
 
 
-def _wait(cluster: Cluster, deleted: list[Object], *, until: float) -> None:
+def _wait(cluster: Cluster, deleted: list[Object]) -> None:
     """Until they are gone, and the Jobs of a JobSet, whose names the next one needs."""
     body = deleted[0]
-    place = body["metadata"]["namespace"]
+    place, until = body["metadata"]["namespace"], time.monotonic() + GONE_SECONDS
     while True:
         there = [item for item in deleted if _is_there(cluster, item)]
         jobs = cluster.all("Job", place, labels={JOBSET_LABEL: name_of(body)}) if body["kind"] == "JobSet" else []
@@ -138,7 +137,7 @@ def _wait(cluster: Cluster, deleted: list[Object], *, until: float) -> None:
             return
         if time.monotonic() > until:
             left = [f"{item['kind']} {name_of(item)}" for item in (*there, *jobs)]
-            raise Failed(f"{', '.join(left[:4])}: still being deleted after {counted(int(GONE_SECONDS), 'second')}")
+            raise Failed(f"{', '.join(left[:4])}: still being deleted after {counted(GONE_SECONDS, 'second')}")
         time.sleep(cluster.patience.poll)
 
 
@@ -147,5 +146,11 @@ def _is_there(cluster: Cluster, item: Object) -> bool:
     return found is not None and found["metadata"].get("uid") == item["metadata"].get("uid")
 
 
-def _is_leaving(body: Object) -> bool:
-    return bool(body["metadata"].get("deletionTimestamp"))
+def _stays(cluster: Cluster, body: Object) -> bool:
+    """Whether it is there as before; what cannot be read may be gone."""
+    try:
+        found = cluster.find(body["kind"], body["metadata"]["namespace"], name_of(body))
+    except Failed:
+        return False
+    same = found is not None and found["metadata"].get("uid") == body["metadata"].get("uid")
+    return same and not (found or {})["metadata"].get("deletionTimestamp")

@@ -47,7 +47,7 @@ def _slices(slices: Slices) -> Row:
     below = [f"{problem.slice}: {problem.why}" for problem in slices.problems or ()]
     if slices.stuck:
         held = counted(slices.stuck_chips, "chip")
-        below.append(f"{held} held by jobs without pods: `tpuenv requeue {' '.join(slices.stuck)}` frees them")
+        below.append(f"{held} held by jobs without pods ({', '.join(slices.stuck)}): `tpuenv requeue`, or cancel, them")
     return (slices.group, slices.tpu_type, *numbers), below
 
 

@@ -117,13 +117,56 @@ def test_where_it_cannot_be_created_again_its_manifests_are_kept(
     assert main(["requeue", "train"]) == 1
     said = capsys.readouterr().err
     (file,) = tmp_path.glob("train-*.yaml")
-    assert f"was deleted, and is not created again. Its manifests are in {file}: `kubectl create -f {file}`" in said
+    assert f"may be deleted, and not created again. Its manifests are in {file}: where" in said
     assert os.stat(file).st_mode & 0o077 == 0, "a Secret may be among them"
     (kept,) = yaml.safe_load_all(file.read_text())
     assert kept["metadata"]["name"] == "train" and "uid" not in kept["metadata"]
     ground.before.clear()
     ground.api.create(kept)
     assert _without_marks(job(ground)) == _without_marks(before)
+
+
+@pytest.mark.parametrize("status", [503, 403])
+def test_where_nothing_is_answered_after_the_deletion_the_file_is_named(
+    ground: Ground, capsys: Capture, tmp_path: Path, status: int
+) -> None:
+    ground.api.create(job_set())
+    deleted: list[Request] = []
+
+    def lose(request: Request) -> Response | None:
+        lost = Response(status=status, body=b"{}") if deleted else None
+        deleted.extend([request] if request.method == "DELETE" else [])
+        return lost
+
+    ground.before.append(lose)
+    assert main(["requeue", "train"]) == 1
+    (file,) = tmp_path.glob("train-*.yaml")
+    assert f"Its manifests are in {file}" in capsys.readouterr().err
+
+
+def test_what_the_job_owns_comes_back_and_what_others_own_too_is_left_alone(ground: Ground) -> None:
+    ground.api.create(job_set())
+    uid = job(ground)["metadata"]["uid"]
+    owner = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "train", "uid": uid}
+    other = ground.api.create(_config_map("other"))
+    owners = {"one": [owner], "both": [owner, {**_reference(other)}]}
+    before = {name: ground.api.create(_config_map(name, of))["metadata"]["uid"] for name, of in owners.items()}
+    assert main(["requeue", "train"]) == 0
+    maps = ground.api.all(ground.api.resource("v1", "ConfigMap"), "tpu-training")
+    after = {item["metadata"]["name"]: item["metadata"] for item in maps}
+    assert after["both"]["uid"] == before["both"]
+    assert after["one"]["uid"] != before["one"]
+    assert [item["uid"] for item in after["one"]["ownerReferences"]] == [job(ground)["metadata"]["uid"]]
+
+
+def _config_map(name: str, owners: list[Object] | None = None) -> Object:
+    metadata = {"name": name, "namespace": "tpu-training", "ownerReferences": owners or []}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"key": "value"}}
+
+
+def _reference(body: Object) -> Object:
+    metadata = body["metadata"]
+    return {"apiVersion": "v1", "kind": "ConfigMap", "name": metadata["name"], "uid": metadata["uid"]}
 
 
 def test_where_it_cannot_be_deleted_it_stays_and_no_file_remains(

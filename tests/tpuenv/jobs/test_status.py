@@ -17,7 +17,7 @@ from rehearsal.kubernetes.objects import KIND
 from rehearsal.kubernetes.placement import all_nodes
 from tests.synthesis import Synthesis
 from tests.tpuenv.jobs.conftest import Ground, act_as, quick
-from tests.tpuenv.jobs.situations import make
+from tests.tpuenv.jobs.situations import make, situations
 from tpuenv.kubernetes.connection import connect
 from tpuenv.kubernetes.errors import Unreachable
 from tpuenv.main import main
@@ -124,6 +124,18 @@ def test_json_is_all_of_standard_output_after_an_answer_that_was_no_good(ground:
     printed = capsys.readouterr()
     assert json.loads(printed.out)["version"] == 1
     assert "no good answer yet" in printed.err
+
+
+def test_chips_of_stuck_jobs_and_of_slices_that_are_partly_there_are_counted(ground: Ground) -> None:
+    make(ground.api, situations()["without-pods-and-without-a-word"])
+    break_node(ground, "tpu-1", 2)
+    status = status_of(ground)
+    (slices,), (job,) = document(status)["slices"], document(status)["jobs"]
+    assert (slices["stuck_chips"], slices["partial_chips"], slices["used"]) == (16, 16, 1)
+    assert job["state"] == "stuck" and job["stuck_seconds"] >= 720
+    lines = lines_of(ground)
+    assert "16 chips held by jobs without pods (train): `tpuenv requeue`, or cancel, them" in lines
+    assert any(line.startswith("train tpu-training stuck for 12m tpu 1 0/4") for line in lines)
 
 
 @pytest.mark.parametrize(

@@ -43,15 +43,15 @@ _UNKNOWN = {
 
 def _log(cluster: Cluster, job: Job, pod: Pod) -> Iterator[str]:
     yield f"  the last lines of its log (pod {pod.name}):"
-    yield from (f"    {line}" for line in last_lines(cluster, job, pod, lines=_LAST_LINES))
+    # Of a lost node, which would be asked again and again.
+    lines = last_lines(cluster.with_little_patience(), job, pod, lines=_LAST_LINES)
+    yield from (f"    {line}" for line in lines)
 
 
 def last_lines(cluster: Cluster, job: Job, pod: Pod, *, lines: int) -> Iterator[str]:
     """The end of what a pod has logged; why there is none, where there is none: its node may be gone."""
     try:
-        with closing(
-            cluster.with_little_patience().log(job.team, pod.name, container=pod.container, tail=lines)
-        ) as log:
+        with closing(cluster.log(job.team, pod.name, container=pod.container, tail=lines)) as log:
             yield from new_lines(log, Position())
     except ApiError as error:
         yield f"none: {error.said}"
